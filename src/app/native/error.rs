@@ -1,0 +1,103 @@
+//! The one shape of an error on the wire: `{error: {kind, message, …}}`.
+
+use serde::{Deserialize, Serialize};
+
+use super::message::Seq;
+
+/// An error as a client sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+/// What went wrong, to branch on (`kind`) and to read (`message`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorDetail {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// The run that holds the chat, with `busy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The answer that was accepted first, with `answered`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Accepted>,
+}
+
+/// Where an input landed: the run that it started (none when no run was due) and its last message's position.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    pub run_id: Option<String>,
+    pub seq: Seq,
+}
+
+/// The category of an error; each has one HTTP status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorKind {
+    /// 400: not the JSON that the route takes.
+    Malformed,
+    /// 401: the access token is missing or wrong.
+    Token,
+    /// 403: a foreign host or origin.
+    Forbidden,
+    /// 404: no such chat or page.
+    NotFound,
+    /// 405: not that method on this route.
+    Method,
+    /// 409: a run holds the chat.
+    Busy,
+    /// 409: the question has another answer already.
+    Answered,
+    /// 413: the body is too long.
+    TooLarge,
+    /// 415: not JSON.
+    MediaType,
+    /// 422: well-formed, but not something this chat can take now.
+    Invalid,
+    /// 422: the chosen model has no key.
+    NoKey,
+    /// 500: our fault.
+    Internal,
+    /// 507: the input could not be stored.
+    Storage,
+    /// The server could not be reached; only ever made by a client.
+    Offline,
+}
+
+impl ErrorKind {
+    /// The HTTP status that goes with it.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::Token => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::Method => 405,
+            Self::Busy | Self::Answered => 409,
+            Self::TooLarge => 413,
+            Self::MediaType => 415,
+            Self::Invalid | Self::NoKey => 422,
+            Self::Internal => 500,
+            Self::Storage => 507,
+            Self::Offline => 503,
+        }
+    }
+}
+
+impl ErrorBody {
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { error: ErrorDetail { kind, message: message.into(), run_id: None, accepted: None } }
+    }
+}
+
+impl std::fmt::Display for ErrorBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.error.message)
+    }
+}
+
+impl std::error::Error for ErrorBody {}

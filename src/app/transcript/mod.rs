@@ -1,0 +1,1 @@
+//! The pure view-model of a lesson.

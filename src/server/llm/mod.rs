@@ -1,0 +1,50 @@
+//! Models: what a request is, and the dialects that answer it.
+
+pub mod catalog;
+
+use futures::stream::BoxStream;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::native::{AssistantEvent, AssistantMessage, Message};
+
+use catalog::Model;
+
+/// One request to a model. `messages` hold only `user`, `assistant` and `toolResult`, in an order that providers accept.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub model: Model,
+    /// Empty for none.
+    pub system: String,
+    pub messages: Vec<Message>,
+    pub tools: Vec<ToolSpec>,
+    /// The chat, for provider-side caching.
+    pub session: String,
+}
+
+/// A tool as a model sees it; `parameters` is a JSON Schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    pub parameters: Value,
+}
+
+/// What a dialect says while a model answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamEvent {
+    /// The answer has begun; missing when the request failed before its stream.
+    Start(AssistantMessage),
+    /// One step. `whole` is there when folding `event` into the message so far does not give the message exactly.
+    Update { event: AssistantEvent, whole: Option<Box<AssistantMessage>> },
+    /// The finished answer; exactly one, and last.
+    End(Box<AssistantMessage>),
+}
+
+/// Speaks one provider API.
+///
+/// A dialect never fails: what goes wrong is an `End` whose message has `stopReason: "error"` and words for a person.
+/// After `cancel` it ends soon with `stopReason: "aborted"` and what it had.
+pub trait Dialect: Send + Sync {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent>;
+}

@@ -1,0 +1,3 @@
+//! What compiles for the server only.
+
+pub mod llm;
