@@ -15,7 +15,7 @@ pub mod question;
 pub mod usage;
 pub mod view;
 
-pub use error::{ErrorBody, ErrorKind};
+pub use error::{Accepted, ErrorBody, ErrorDetail, ErrorKind};
 pub use event::{AgentEvent, AssistantEvent};
 pub use fold::fold;
 pub use input::{Answer, InputEvent};
