@@ -265,8 +265,9 @@ impl Quiz {
                 Verdict::Open
             };
         }
-        let same =
-            answer.values.len() == self.correct.len() && answer.values.iter().all(|value| self.correct.contains(value));
+        // As sets: an option named twice neither stands in for another one nor spoils the answer.
+        let same = answer.values.iter().all(|value| self.correct.contains(value))
+            && self.correct.iter().all(|right| answer.values.contains(right));
         if same { Verdict::Correct } else { Verdict::Wrong }
     }
 }

@@ -1,1 +1,6 @@
 //! The pure view-model of a lesson.
+
+pub mod scan;
+
+#[cfg(test)]
+mod sample;
