@@ -15,7 +15,7 @@ pub struct Decision {
 }
 
 /// Decides about an input; a refusal changes nothing.
-pub type Decide = Box<dyn FnOnce(&[Stored]) -> Result<Decision, ErrorBody> + Send>;
+pub type Decide = Box<dyn FnOnce(&[Stored]) -> Result<Decision, ErrorBody> + Send + Sync>;
 
 /// An input on its way in.
 pub struct Offer {

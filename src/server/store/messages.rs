@@ -16,6 +16,20 @@ impl Store {
         read(&mut connection, chat, after).await
     }
 
+    /// The position of the last message.
+    ///
+    /// # Errors
+    /// `NoChat` when there is none by that id.
+    pub async fn last(&self, chat: &str) -> Result<Seq, StoreError> {
+        let mut connection = self.readers.acquire().await?;
+        exists(&mut connection, chat).await?;
+        let last: Option<u32> = sqlx::query_scalar("SELECT MAX(seq) FROM messages WHERE chat = ?")
+            .bind(chat)
+            .fetch_one(&mut *connection)
+            .await?;
+        Ok(Seq(last.unwrap_or(0)))
+    }
+
     /// Appends a message of the run that holds the chat.
     ///
     /// # Errors
