@@ -12,6 +12,7 @@ pub mod message;
 pub mod partial;
 pub mod plan;
 pub mod question;
+mod scalar;
 pub mod usage;
 pub mod view;
 

@@ -10,6 +10,7 @@
 //! ```
 //! A line's timestamp is its seq in seconds. `\n` in a text is a line break.
 
+use proptest::strategy::Strategy;
 use serde_json::{Map, Value, json};
 
 use crate::app::native::message::{Block, Content, CustomMessage, Message, Seq, Stored, ToolCall};
@@ -87,3 +88,49 @@ fn value(json: &str) -> Value {
 fn unescaped(text: &str) -> String {
     text.replace("\\n", "\n")
 }
+
+/// The line of an answer that proposes a plan with these blocks.
+pub(crate) fn plan_call(id: &str, blocks: &[&str]) -> String {
+    let blocks: Vec<Value> = blocks
+        .iter()
+        .map(|block| json!({"id": block, "title": format!("Block {block}"), "objective": "Know it.", "concepts": []}))
+        .collect();
+    format!("teacher[toolUse] plan_init#{id} {}", json!({"title": "Fractions", "goal": "Add them.", "blocks": blocks}))
+}
+
+/// Lessons of a few scenes, in the text form.
+pub(crate) fn lesson() -> impl Strategy<Value = String> {
+    let scenes = proptest::collection::vec(0..SCENES.len(), 0..7);
+    scenes.prop_map(|scenes| {
+        let mut text = String::new();
+        for scene in scenes {
+            let seq = text.lines().count() + 1;
+            let ids = SCENES[scene].replace("#1", &format!("#c{seq}")).replace("#2", &format!("#d{seq}"));
+            let ids = ids.replace("QUIZ", QUIZ).replace("NEXT", &(seq + 1).to_string());
+            text.push_str(
+                &ids.replace("PLAN", &plan_call(&format!("p{seq}"), &["a", "b"])).replace("#p ", &format!("#p{seq} ")),
+            );
+            text.push('\n');
+        }
+        text
+    })
+}
+
+const QUIZ: &str = r#"{"question":"2 + 2?","kind":"single","options":["3","4"],"correct":["4"],"concept":"sums"}"#;
+
+/// What may happen in a lesson; `#1` and `#2` become ids of their own, NEXT the seq of the scene's second message.
+const SCENES: [&str; 12] = [
+    "user hi\nteacher Hello.\\n\\nWhat is it?",
+    "user look\nteacher[toolUse] ~hm | Let me look. | ls#1 {\"path\":\".\"}\nresult ls#1 notes.md\nteacher There.",
+    "teacher[toolUse] ls#1 {} | read#2 {}\nresult ls#1 x\nresult! read#2 No.\nteacher[length] So",
+    "teacher[toolUse] Try: | quiz#1 QUIZ\nmarker hint {\"toolCallId\":\"q\"}\nresult quiz#1 4\nteacher Right. | ~fine",
+    "teacher[toolUse] ls#1 {} | quiz#2 QUIZ\nresult ls#1 x\nresult quiz#2 4 @ {\"verdict\":\"correct\",\"kind\":\"quiz\"}",
+    "teacher[toolUse] quiz#1 {\"question\":7}\nresult! quiz#1 No kind.\nteacher Sorry.",
+    "teacher[toolUse] probe_done#1 {}\nresult probe_done#1 Done.\nmarker probe-handoff {\"assessment\":{}}",
+    "PLAN\nresult plan_init#p Shown.\nmarker plan-verdict {\"accepted\":true}\nteacher Then.",
+    "user go\nteacher[error] Hel\nmarker retry {\"replaces\":NEXT}\nteacher Hello.",
+    "user go\nteacher[aborted] Hel | ls#1 {}\nmarker interrupted\nteacher lo.",
+    "marker steer {\"jobId\":\"j\",\"kind\":\"demo\",\"outcome\":\"done\",\"summary\":\"A slider.\"}\nteacher Look.",
+    "teacher[toolUse] plan_progress#1 {\"blockId\":\"a\"}\nresult plan_progress#1 Noted.\n\
+     marker plan-block {\"blockId\":\"a\",\"status\":\"done\"}\nmarker notice {\"kind\":\"turn-cap\"}",
+];
