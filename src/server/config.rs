@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_named() {
         let check = |pairs: &[(&str, &str)], words: &str| assert_eq!(read(pairs).unwrap_err().to_string(), words);
-        check(&[("LEARNHARNESS_ADDR", "here")], "LEARNHARNESS_ADDR: \"here\" cannot be read; an example is 127.0.0.1:3004");
+        check(
+            &[("LEARNHARNESS_ADDR", "here")],
+            "LEARNHARNESS_ADDR: \"here\" cannot be read; an example is 127.0.0.1:3004",
+        );
         check(
             &[("LEARNHARNESS_ADDR", "0.0.0.0:80")],
             "LEARNHARNESS_TOKEN: must be set to serve on 0.0.0.0:80, which others can reach",

@@ -10,7 +10,11 @@ impl FromServerFnError for ErrorBody {
 
     fn from_server_fn_error(error: ServerFnErrorErr) -> Self {
         let body = match &error {
-            ServerFnErrorErr::Args(_) | ServerFnErrorErr::MissingArg(_) | ServerFnErrorErr::Deserialization(_) => {
+            ServerFnErrorErr::Args(_) | ServerFnErrorErr::MissingArg(_) => {
+                Self::new(ErrorKind::Malformed, format!("The request cannot be read: {error}"))
+            }
+            // On the server the request's body, in the browser the answer's.
+            ServerFnErrorErr::Deserialization(_) if cfg!(feature = "ssr") => {
                 Self::new(ErrorKind::Malformed, format!("The request cannot be read: {error}"))
             }
             ServerFnErrorErr::Request(_) | ServerFnErrorErr::Response(_) => {
@@ -30,8 +34,7 @@ fn set_status(_: u16) {}
 fn set_status(status: u16) {
     use axum::http::StatusCode;
     use leptos::prelude::use_context;
-    if let (Some(response), Ok(status)) =
-        (use_context::<leptos_axum::ResponseOptions>(), StatusCode::from_u16(status))
+    if let (Some(response), Ok(status)) = (use_context::<leptos_axum::ResponseOptions>(), StatusCode::from_u16(status))
     {
         response.set_status(status);
     }

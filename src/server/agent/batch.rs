@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::FuturesUnordered;
 use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,8 @@ type Updating = (mpsc::UnboundedSender<(usize, ToolOutput)>, mpsc::UnboundedRece
 /// Executes the calls of `answer` and emits everything from the first `tool_execution_start` to the last result message.
 pub(super) async fn execute(run: &mut Run<'_>, answer: &AssistantMessage) -> Result<Outcome, Halted> {
     let calls: Vec<ToolCall> = answer.tool_calls().cloned().collect();
-    let sequential = calls.iter().filter_map(|call| tool_of(run, call)).any(|tool| tool.face().mode == Mode::Sequential);
+    let sequential =
+        calls.iter().filter_map(|call| tool_of(run, call)).any(|tool| tool.face().mode == Mode::Sequential);
     let finished = if answer.stop_reason == StopReason::Length {
         cut(run, calls).await?
     } else if sequential {
@@ -163,7 +164,13 @@ fn prepare(run: &Run<'_>, call: &ToolCall) -> Result<(Arc<dyn Tool>, Value), Too
     Ok((tool, args))
 }
 
-async fn work(tool: Arc<dyn Tool>, call: ToolCall, args: Value, updates: Updates, cancel: CancellationToken) -> Finished {
+async fn work(
+    tool: Arc<dyn Tool>,
+    call: ToolCall,
+    args: Value,
+    updates: Updates,
+    cancel: CancellationToken,
+) -> Finished {
     let aborted = async {
         cancel.cancelled().await;
         tokio::time::sleep(GRACE).await;

@@ -13,9 +13,7 @@ use super::tool::Tool;
 use super::{batch, context::to_llm};
 use crate::app::native::event::ToolResultEntry;
 use crate::app::native::marker::NoticeKind;
-use crate::app::native::{
-    AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage,
-};
+use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
 use crate::server::clock::now_ms;
 use crate::server::llm::catalog::Model;
 use crate::server::llm::{Dialect, Request, StreamEvent};

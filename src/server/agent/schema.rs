@@ -7,7 +7,8 @@ use serde_json::Value;
 /// # Errors
 /// One line an error, then the arguments as received: words that let a model mend its call.
 pub fn validate(tool: &str, schema: &Value, args: &Value) -> Result<Value, String> {
-    let validator = jsonschema::validator_for(schema).map_err(|error| format!("The schema of {tool} is broken: {error}"))?;
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| format!("The schema of {tool} is broken: {error}"))?;
     let lines: Vec<String> = validator
         .iter_errors(args)
         .map(|error| format!("  - {}: {error}", dotted(&error.instance_path().to_string())))

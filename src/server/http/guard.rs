@@ -103,7 +103,8 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let bearer = text(header::AUTHORIZATION).strip_prefix("Bearer ").is_some_and(|given| same(given, token));
     let cookies = text(header::COOKIE);
-    let pair = |cookie: &str| cookie.trim().split_once('=').is_some_and(|(name, value)| name == COOKIE && same(value, token));
+    let pair =
+        |cookie: &str| cookie.trim().split_once('=').is_some_and(|(name, value)| name == COOKIE && same(value, token));
     bearer || cookies.split(';').any(pair)
 }
 

@@ -19,10 +19,22 @@ use super::Services;
 pub use assets::Assets;
 
 /// What routes share.
-#[derive(Clone, FromRef)]
+#[derive(Clone)]
 pub struct App {
     pub services: Services,
     pub leptos: LeptosOptions,
+}
+
+impl FromRef<App> for Services {
+    fn from_ref(app: &App) -> Self {
+        app.services.clone()
+    }
+}
+
+impl FromRef<App> for LeptosOptions {
+    fn from_ref(app: &App) -> Self {
+        app.leptos.clone()
+    }
 }
 
 /// Bytes that a request body may have.

@@ -107,7 +107,10 @@ fn answer_question(
     };
     let question = read_question(asked)?;
     let graded = if dismissed {
-        Graded { answer: Answer { note: answer.note.clone(), ..Answer::default() }, ..unanswered(&question, Verdict::Skipped) }
+        Graded {
+            answer: Answer { note: answer.note.clone(), ..Answer::default() },
+            ..unanswered(&question, Verdict::Skipped)
+        }
     } else {
         check_answer(&question, answer).map_err(invalid)?;
         grade(&question, answer)
@@ -132,9 +135,7 @@ fn not_waiting(record: &[Stored], id: &str) -> ErrorBody {
 
 fn judge_plan(record: &[Stored], accepted: bool, note: Option<String>, now: i64) -> Result<Decision, ErrorBody> {
     match next(record) {
-        Next::Verdict(_) => {
-            Ok(Decision { append: vec![mark(Marker::PlanVerdict { accepted, note }, now)], run: true })
-        }
+        Next::Verdict(_) => Ok(Decision { append: vec![mark(Marker::PlanVerdict { accepted, note }, now)], run: true }),
         Next::Answer(_) => Err(invalid("A question waits for its answer first.")),
         Next::Idle | Next::Reply | Next::Handoff => Err(invalid("No plan waits for a verdict.")),
     }

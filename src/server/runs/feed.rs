@@ -122,12 +122,7 @@ impl Feed {
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let state = self.state();
-        Snapshot {
-            position: state.position,
-            tail: state.tail.clone(),
-            busy: state.busy,
-            live: self.sender.subscribe(),
-        }
+        Snapshot { position: state.position, tail: state.tail.clone(), busy: state.busy, live: self.sender.subscribe() }
     }
 
     /// True while a run is open, or the next one of the same activation is about to be.

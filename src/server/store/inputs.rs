@@ -49,10 +49,7 @@ impl Store {
     }
 }
 
-async fn accept(
-    connection: &mut SqliteConnection,
-    offer: Offer,
-) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
+async fn accept(connection: &mut SqliteConnection, offer: Offer) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
     messages::exists(connection, &offer.chat).await?;
     if let Some(accepted) = known(connection, &offer).await? {
         return Ok(Ok(Acceptance::Known(accepted)));

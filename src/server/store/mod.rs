@@ -14,7 +14,7 @@ use std::str::FromStr;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 
 pub use chats::ChatRow;
-pub use inputs::{Acceptance, Decision, Offer};
+pub use inputs::{Acceptance, Decide, Decision, Offer};
 pub use runs::{Claim, Claimed};
 use writer::Writer;
 

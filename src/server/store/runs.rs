@@ -62,7 +62,11 @@ impl Store {
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
-                    sqlx::query("DELETE FROM runs WHERE chat = ? AND id = ?").bind(chat).bind(run).execute(connection).await?;
+                    sqlx::query("DELETE FROM runs WHERE chat = ? AND id = ?")
+                        .bind(chat)
+                        .bind(run)
+                        .execute(connection)
+                        .await?;
                     Ok(())
                 })
             })

@@ -16,9 +16,10 @@ impl AskUserQuestion {
     pub(super) fn new() -> Self {
         let spec = ToolSpec {
             name: ASK.to_owned(),
-            description: "Asks the learner about wishes, goals or background. Never graded. Ends your turn until the answer \
+            description:
+                "Asks the learner about wishes, goals or background. Never graded. Ends your turn until the answer \
                           is there."
-                .to_owned(),
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {

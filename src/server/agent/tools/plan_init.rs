@@ -16,9 +16,10 @@ impl PlanInit {
     pub(super) fn new() -> Self {
         let spec = ToolSpec {
             name: PLAN_INIT.to_owned(),
-            description: "Shows the learner a plan of 2 to 12 blocks to accept or send back. Keep the ids of blocks when you \
+            description:
+                "Shows the learner a plan of 2 to 12 blocks to accept or send back. Keep the ids of blocks when you \
                           change a plan. Ends your turn until the verdict is there."
-                .to_owned(),
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {

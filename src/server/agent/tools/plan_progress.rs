@@ -17,7 +17,8 @@ impl PlanProgress {
     pub(super) fn new() -> Self {
         let spec = ToolSpec {
             name: PLAN_PROGRESS.to_owned(),
-            description: "Marks a block of the accepted plan as started or done, for the learner's progress list.".to_owned(),
+            description: "Marks a block of the accepted plan as started or done, for the learner's progress list."
+                .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {

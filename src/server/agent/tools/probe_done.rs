@@ -14,7 +14,8 @@ pub(super) struct ProbeDone {
 
 impl ProbeDone {
     pub(super) fn new() -> Self {
-        let concepts = |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
+        let concepts =
+            |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
         let spec = ToolSpec {
             name: PROBE_DONE.to_owned(),
             description: "Ends the probe. The teacher gets the assessment and proposes a plan.".to_owned(),

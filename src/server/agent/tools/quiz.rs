@@ -29,16 +29,18 @@ impl Quiz {
     fn with(properties: Value) -> Self {
         let spec = ToolSpec {
             name: QUIZ.to_owned(),
-            description: "Asks the learner one question that is graded at once. The learner may also say \"I don't know\" or \
+            description:
+                "Asks the learner one question that is graded at once. The learner may also say \"I don't know\" or \
                           skip it. Ends your turn until the answer is there."
-                .to_owned(),
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": properties,
                 "required": ["question", "kind", "correct", "concept"],
             }),
         };
-        let snippet = "ask one graded question; options of equal standing and length, exactly what was taught or is probed";
+        let snippet =
+            "ask one graded question; options of equal standing and length, exactly what was taught or is probed";
         Self { face: Face { spec, label: "Question", snippet, mode: Mode::Sequential, after: After::StopRun } }
     }
 }
