@@ -1,1 +1,16 @@
-//! The one integration binary. A new test goes into the file of the story it tells; support code into `support`.
+//! The one integration binary. A new test goes into the file of the story it tells, support code into `support`:
+//!
+//! - `run_loop`: the agent loop alone, with a scripted model and tools: order of events, batches, steering, stopping.
+//! - `record`: what an input may and may not do to the record, over HTTP.
+//! - `wire`: what readers see: chats, streams, attaching, stopping.
+//! - `recovery`: what a new process makes of what the one before left.
+//! - `guard`: who is let in.
+//! - `tidy`: the house rules of the source tree.
+
+mod guard;
+mod record;
+mod recovery;
+mod run_loop;
+mod support;
+mod tidy;
+mod wire;
