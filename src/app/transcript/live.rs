@@ -293,6 +293,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_turn_left_unfinished_ends_with_it() {
+        let start = json!({"type": "tool_execution_start", "toolCallId": "a", "toolName": "ls", "args": {}});
+        let turn_end = json!({"type": "turn_end", "message": {"role": "assistant"}, "toolResults": []});
+        for ending in [turn_end, json!({"type": "turn_start"}), json!({"type": "agent_end", "messages": []})] {
+            let mut live = Live::default();
+            live.apply(Some(Seq::START), &event(json!({"type": "agent_start"})));
+            live.apply(
+                Some(Seq::START),
+                &AgentEvent::MessageStart { message: sample::message("teacher[pending] A", 0) },
+            );
+            live.apply(Some(Seq::START), &event(start.clone()));
+            live.apply(Some(Seq::START), &event(ending));
+            assert_eq!((live.tail.open, live.tail.tools), (None, Vec::new()));
+        }
+    }
+
+    #[test]
     fn what_a_run_complains_of_is_kept_until_the_next_run() {
         let mut live = Live::default();
         live.apply(
