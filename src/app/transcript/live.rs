@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use crate::app::native::error::ErrorBody;
 use crate::app::native::event::{AgentEvent, ToolOutput};
-use crate::app::native::view::Phase;
 use crate::app::native::{AssistantEvent, AssistantMessage, Message, Seq, Stored, fold};
-use crate::app::transcript::scan;
 
 /// A chat as a reader knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,11 +75,6 @@ impl Live {
     #[must_use]
     pub fn position(&self) -> Seq {
         self.record.last().map_or(Seq::START, |stored| stored.seq)
-    }
-
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        scan::phase(&self.record)
     }
 
     /// Takes messages of the record that came by another way than the stream; what it holds already is left alone.

@@ -284,7 +284,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn all_blocks_but_the_last_stay_when_text_is_appended_after_a_line(text in text(), cut in 0usize..400) {
