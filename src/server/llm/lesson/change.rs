@@ -309,7 +309,8 @@ fn halves(clause: &[String], plan: &Plan, all: &[PlanBlock]) -> Option<(Vec<usiz
 fn named(clause: &[String], plan: &Plan, all: &[PlanBlock]) -> Vec<usize> {
     let mut found: Vec<usize> = numbered(clause, plan, all).into_iter().collect();
     let mut left: Vec<&String> = clause.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
-    if left.first().is_some_and(|word| *word == "move") && left.len() > 2 {
+    // "move" and "add" at the beginning say what to do; further on they may be words of a title.
+    if left.len() >= 2 && matches!(left[0].as_str(), "move" | "add") {
         left.remove(0);
     }
     let names = names(all);
@@ -336,17 +337,26 @@ fn named(clause: &[String], plan: &Plan, all: &[PlanBlock]) -> Vec<usize> {
     found
 }
 
-/// The titles and concepts of the blocks as words, without the empty ones.
+/// The titles, ids and concepts of the blocks as words, without the empty ones; a name of words that most blocks share
+/// tells none of them apart and is left out.
 fn names(all: &[PlanBlock]) -> Vec<(usize, Vec<String>)> {
     let full = |text: &str| -> Vec<String> {
-        words(text).into_iter().filter(|word| !EMPTY.iter().any(|empty| akin(empty, word))).collect()
+        let mut words = words(text);
+        words.retain(|word| !EMPTY.iter().any(|empty| akin(empty, word)));
+        words.dedup();
+        words
     };
-    let mut names = Vec::new();
+    let mut names: Vec<(usize, Vec<String>)> = Vec::new();
     for (at, block) in all.iter().enumerate() {
         let texts = [&block.title, &block.id].into_iter().chain(&block.concepts);
-        names.extend(texts.map(|text| (at, full(text))).filter(|(_, name)| !name.is_empty()));
+        names.extend(texts.map(|text| (at, full(text))));
     }
-    names
+    let blocks_with = |word: &String| {
+        let has = |at: usize| names.iter().any(|(of, name)| *of == at && name.iter().any(|part| akin(part, word)));
+        (0..all.len()).filter(|at| has(*at)).count()
+    };
+    let is_telling = |name: &[String]| name.iter().any(|word| blocks_with(word) * 2 < all.len().max(3));
+    names.iter().filter(|(_, name)| is_telling(name)).cloned().collect()
 }
 
 /// The block of "block 3" or "step 3", counted in the plan.
