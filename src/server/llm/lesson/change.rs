@@ -111,7 +111,7 @@ pub(super) fn apply(note: &str, plan: &Plan, all: &[PlanBlock]) -> Option<Change
         before = wish.or(before);
         match wish {
             Some(Wish::Only) => only.extend(blocks),
-            Some(Wish::Shorten) => change.shorten(all),
+            Some(Wish::Shorten) => change.shorten(),
             Some(wish) if !blocks.is_empty() => change.carry_out(wish, &blocks, clause, all),
             Some(_) | None => {}
         }
@@ -215,7 +215,7 @@ impl Change {
         self.plan.blocks = kept;
     }
 
-    fn shorten(&mut self, all: &[PlanBlock]) {
+    fn shorten(&mut self) {
         let length = self.plan.blocks.len();
         if length <= FEWEST {
             self.say("the plan has two blocks, and it can't be shorter than that");
@@ -226,9 +226,9 @@ impl Change {
         let most = SHORT.min(length - 1);
         let kept: Vec<String> =
             open.iter().chain(&known).take(most.min(open.len().max(FEWEST))).map(|block| block.id.clone()).collect();
-        self.plan.blocks.retain(|block| kept.contains(&block.id));
-        let gone: Vec<PlanBlock> = all.iter().filter(|block| !kept.contains(&block.id)).cloned().collect();
-        self.say(format!("the plan is shorter: {} remains, without {}", titles(&self.plan.blocks), titles(&gone)));
+        let (kept, gone) = self.plan.blocks.drain(..).partition(|block| kept.contains(&block.id));
+        self.plan.blocks = kept;
+        self.say(format!("the plan is shorter now, without {}", titles(&gone)));
     }
 
     /// Takes the blocks out of the plan, to be put elsewhere; those that were not in it come from the lesson.

@@ -246,7 +246,7 @@ fn learner(text: String) -> Entry<'static> {
         Entry::Hint
     } else if begins(&OPENINGS.objection).is_some() {
         Entry::Objection
-    } else if begins(&OPENINGS.interrupted).is_some() || is_steer(&text) {
+    } else if text.trim().is_empty() || begins(&OPENINGS.interrupted).is_some() || is_steer(&text) {
         Entry::Aside
     } else {
         Entry::Learner(text)

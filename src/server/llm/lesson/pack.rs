@@ -215,10 +215,10 @@ impl ProbeItem {
             Self::Ask(wish) => json!({
                 "question": wish.question, "options": wish.options, "multiSelect": false, "allowOther": true,
             }),
-            Self::Quiz(quiz) => json!({
+            Self::Quiz(quiz) => without_empty_options(json!({
                 "question": quiz.question, "kind": quiz.kind, "options": quiz.options, "correct": quiz.correct,
                 "concept": quiz.concept,
-            }),
+            })),
         }
     }
 }
@@ -227,11 +227,21 @@ impl PackQuiz {
     /// The arguments of the call that poses it.
     #[must_use]
     pub fn args(&self) -> Value {
-        json!({
+        without_empty_options(json!({
             "question": self.question, "kind": self.kind, "options": self.options, "correct": self.correct,
             "concept": self.concept, "explanation": self.explanation, "hint": self.hint,
-        })
+        }))
     }
+}
+
+/// A short question has no options, not an empty list of them.
+fn without_empty_options(mut args: Value) -> Value {
+    if let Some(fields) = args.as_object_mut()
+        && fields.get("options").and_then(Value::as_array).is_some_and(Vec::is_empty)
+    {
+        fields.shift_remove("options");
+    }
+    args
 }
 
 fn read(text: &str) -> Result<Pack, Fault> {

@@ -149,7 +149,7 @@ fn seen(pack: &Pack, history: &History<'_>) -> String {
         parts.push(format!("there was a slip with {}", list(&found.shaky)));
     }
     if !found.unknown.is_empty() {
-        parts.push(format!("{} will be new or needs a fresh start", list(&found.unknown)));
+        parts.push(format!("with {} I start from the beginning", list(&found.unknown)));
     }
     format!("Your answers show me this: {}.", parts.join("; "))
 }

@@ -97,8 +97,7 @@ fn to_text(text: &str, history: &History<'_>, packs: &Packs, pack: &Pack, waitin
         _ => "That goes beyond what I can do. I play a written lesson and can't answer questions of your own.",
     };
     match waiting {
-        Waiting::Probe(_) => format!("{honest} Let us return to the question."),
         Waiting::Quiz(_) => format!("{honest} If you write \"hint\", I can give you a hint, though."),
-        Waiting::Nothing => honest.to_owned(),
+        Waiting::Probe(_) | Waiting::Nothing => honest.to_owned(),
     }
 }

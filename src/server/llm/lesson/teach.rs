@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::app::native::Plan;
 use crate::app::native::plan::{PLAN_PROGRESS, PlanBlock};
-use crate::app::native::question::{ASK, QuizKind, Verdict};
+use crate::app::native::question::{ASK, QUIZ, QuizKind, Verdict};
 
 use super::change::QUICK;
 use super::history::{Answered, Call, Entry, History, Outcome};
@@ -259,8 +259,7 @@ impl<'a> Lesson<'a> {
                 .say(after)
                 .or_say("A question:")
         };
-        let tool = crate::app::native::question::QUIZ;
-        step.call(&quiz.id, tool, quiz.args())
+        step.call(&quiz.id, QUIZ, quiz.args())
     }
 
     /// What the teacher thinks of the fresh answer and says to it.
@@ -322,6 +321,7 @@ impl<'a> Lesson<'a> {
         right.retain(|concept| !again.contains(concept) && !skipped.contains(concept));
         skipped.retain(|concept| !again.contains(concept));
         let mut sentences = Vec::new();
+        let taught = |block: &PackBlock| planned.iter().any(|planned| planned.block.id == block.id);
         for (concepts, opening) in [
             (&mut right, "What went well in your answers:"),
             (&mut again, "Worth another look:"),
@@ -335,6 +335,12 @@ impl<'a> Lesson<'a> {
         }
         if again.is_empty() && skipped.is_empty() && !right.is_empty() {
             sentences.push("Nothing needs another look right now.".to_owned());
+        }
+        let left_out: Vec<&str> =
+            self.pack.blocks.iter().filter(|block| !taught(block)).map(|block| block.title.as_str()).collect();
+        if !left_out.is_empty() {
+            let list = list(&left_out);
+            sentences.push(format!("The summary speaks of the whole lesson; your plan left out {list}."));
         }
         sentences.join(" ")
     }
