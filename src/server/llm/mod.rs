@@ -1,6 +1,7 @@
 //! Models: what a request is, and the dialects that answer it.
 
 pub mod catalog;
+pub mod lesson;
 
 use futures::stream::BoxStream;
 use serde_json::Value;
