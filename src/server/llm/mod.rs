@@ -1,6 +1,11 @@
 //! Models: what a request is, and the dialects that answer it.
 
 pub mod catalog;
+pub mod draft;
+pub mod error;
+pub mod openai_completions;
+pub mod sse;
+pub mod transport;
 
 use futures::stream::BoxStream;
 use serde_json::Value;
