@@ -1,2 +1,80 @@
-//! The server.
-fn main() {}
+//! The server: reads its configuration, opens its data, resumes what was running, and serves until it is told to stop.
+
+use std::fs::File;
+use std::future::IntoFuture;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use learnharness::server::Services;
+use learnharness::server::config::Config;
+use learnharness::server::http::{Assets, app};
+use learnharness::server::llm;
+use learnharness::server::runs::Runs;
+use learnharness::server::store::Store;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long open connections may take to end once the server is told to stop.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info,sqlx=warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("learnharness: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve() -> Result<(), Failure> {
+    let config = Arc::new(Config::from_env()?);
+    let _lock = own(&config.data)?;
+    let store = Store::open(&config.data.join("learnharness.db")).await?;
+    let runs = Runs::new(store.clone(), llm::models(&config));
+    runs.recover().await?;
+    let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
+    let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
+    println!("learnharness serves http://{} with the model {}", config.addr, config.model.id);
+    let told = tokio_util::sync::CancellationToken::new();
+    let server = axum::serve(listener, app(services)).with_graceful_shutdown(told.clone().cancelled_owned());
+    let mut server = std::pin::pin!(server.into_future());
+    tokio::select! {
+        ended = &mut server => ended?,
+        () = told_to_stop()? => {
+            told.cancel();
+            runs.shut_down().await;
+            // A connection that does not end by itself must not hold the process.
+            let _ = tokio::time::timeout(FAREWELL, server).await;
+        }
+    }
+    store.close().await;
+    Ok(())
+}
+
+/// Makes the data folder and holds it against a second process until the file is closed.
+fn own(data: &Path) -> Result<File, Failure> {
+    std::fs::create_dir_all(data).map_err(|error| format!("{} cannot be made: {error}", data.display()))?;
+    let path = data.join("learnharness.lock");
+    let file = File::create(&path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    file.try_lock().map_err(|_| format!("{} belongs to another learnharness that is running", data.display()))?;
+    Ok(file)
+}
+
+/// Resolves on SIGINT or SIGTERM.
+fn told_to_stop() -> Result<impl Future<Output = ()>, Failure> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

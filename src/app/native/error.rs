@@ -1,6 +1,7 @@
 //! The one shape of an error on the wire: `{error: {kind, message, …}}`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::message::Seq;
 
@@ -19,9 +20,9 @@ pub struct ErrorDetail {
     /// The run that holds the chat, with `busy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// The answer that was accepted first, with `answered`.
+    /// The details of the answer that was accepted first, with `answered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<Value>,
 }
 
 /// Where an input landed: the run that it started (none when no run was due) and its last message's position.

@@ -12,10 +12,11 @@ pub mod message;
 pub mod partial;
 pub mod plan;
 pub mod question;
+mod scalar;
 pub mod usage;
 pub mod view;
 
-pub use error::{ErrorBody, ErrorKind};
+pub use error::{Accepted, ErrorBody, ErrorDetail, ErrorKind};
 pub use event::{AgentEvent, AssistantEvent};
 pub use fold::fold;
 pub use input::{Answer, InputEvent};

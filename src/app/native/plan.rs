@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::scalar;
+
 /// The name of the tool that proposes a plan.
 pub const PLAN_INIT: &str = "plan_init";
 /// The name of the tool that reports a block as started or done.
@@ -13,7 +15,9 @@ pub const PROBE_DONE: &str = "probe_done";
 /// A plan as `plan_init` takes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    #[serde(deserialize_with = "scalar::text")]
     pub title: String,
+    #[serde(deserialize_with = "scalar::text")]
     pub goal: String,
     pub blocks: Vec<PlanBlock>,
 }
@@ -21,10 +25,13 @@ pub struct Plan {
 /// One block of a plan. Its id is stable across re-plans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanBlock {
+    #[serde(deserialize_with = "scalar::text")]
     pub id: String,
+    #[serde(deserialize_with = "scalar::text")]
     pub title: String,
+    #[serde(deserialize_with = "scalar::text")]
     pub objective: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "scalar::texts")]
     pub concepts: Vec<String>,
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::input::Answer;
+use super::scalar;
 
 /// The name of the tool that asks a graded question.
 pub const QUIZ: &str = "quiz";
@@ -20,11 +21,13 @@ pub enum Question {
 /// The arguments of a `quiz` call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quiz {
+    #[serde(deserialize_with = "scalar::text")]
     pub question: String,
     pub kind: QuizKind,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "scalar::texts")]
     pub options: Vec<String>,
     /// The right options' texts; for `short`, every accepted answer.
+    #[serde(deserialize_with = "scalar::texts")]
     pub correct: Vec<String>,
     #[serde(default)]
     pub concept: String,
@@ -46,8 +49,9 @@ pub enum QuizKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
+    #[serde(deserialize_with = "scalar::text")]
     pub question: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "scalar::texts")]
     pub options: Vec<String>,
     #[serde(default)]
     pub multi_select: bool,
@@ -265,8 +269,9 @@ impl Quiz {
                 Verdict::Open
             };
         }
-        let same =
-            answer.values.len() == self.correct.len() && answer.values.iter().all(|value| self.correct.contains(value));
+        // As sets: an option named twice neither stands in for another one nor spoils the answer.
+        let same = answer.values.iter().all(|value| self.correct.contains(value))
+            && self.correct.iter().all(|right| answer.values.contains(right));
         if same { Verdict::Correct } else { Verdict::Wrong }
     }
 }
@@ -375,6 +380,14 @@ mod tests {
         check(&single, &chosen(&["a", "b"]), "This question takes one answer.");
         check(&single, &written("a"), "This question takes one of its options, not own words.");
         assert_eq!(check_answer(&single, &Answer { dont_know: true, ..Answer::default() }), Ok(()));
+    }
+
+    #[test]
+    fn numbers_among_the_options_are_read_as_texts() {
+        let args =
+            serde_json::json!({"question": "2 + 2?", "kind": "single", "options": [3, 4.0, true], "correct": [4]});
+        let question = Question::from_args(QUIZ, &args).unwrap();
+        assert_eq!(question.options(), ["3", "4", "true"]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Models as data: where they are, what they can do and what they cost.
 
-use crate::app::native::Usage;
+use std::sync::Arc;
+
+use super::Dialect;
+use crate::app::native::{ErrorBody, ErrorKind, Usage};
 
 /// A model and how to reach it.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +15,8 @@ pub struct Model {
     pub base_url: String,
     /// Sent as a bearer token; none for local servers.
     pub key: Option<Key>,
+    /// True when the provider refuses to answer without one.
+    pub needs_key: bool,
     /// True when the model can reason.
     pub reasoning: bool,
     pub prices: Prices,
@@ -67,5 +72,26 @@ impl Prices {
         usage.cost.cache_read = cost(self.cache_read, usage.cache_read);
         usage.cost.cache_write = cost(self.cache_write, usage.cache_write);
         usage.cost.total = usage.cost.input + usage.cost.output + usage.cost.cache_read + usage.cost.cache_write;
+    }
+}
+
+/// The model in use and the dialect that speaks to it.
+#[derive(Clone)]
+pub struct Models {
+    pub model: Model,
+    pub dialect: Arc<dyn Dialect>,
+}
+
+impl Models {
+    /// Checks that the chosen model can be asked at all.
+    ///
+    /// # Errors
+    /// `no-key` when its provider wants a key and there is none.
+    pub fn ready(&self) -> Result<(), ErrorBody> {
+        if self.model.needs_key && self.model.key.is_none() {
+            let words = format!("The model {} has no key; set one, or choose another model.", self.model.id);
+            return Err(ErrorBody::new(ErrorKind::NoKey, words));
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,1 @@
+//! The reactive state of a page.

@@ -1,0 +1,1 @@
+//! The browser side: the hydrate entry, and every call of a browser API.

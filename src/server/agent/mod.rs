@@ -1,0 +1,11 @@
+//! The agent: a model in a loop with tools.
+
+pub mod batch;
+pub mod context;
+pub mod run_loop;
+pub mod schema;
+pub mod tool;
+pub mod tools;
+
+pub use run_loop::{Config, Context, Halted, Sink, Steering, run_loop};
+pub use tool::{Tool, ToolError};

@@ -1,0 +1,215 @@
+//! The loop: a free function from (prompts, context, config, sink, cancel) to messages.
+//!
+//! The order of events is that of pi's agent loop: `agent_start`, then turns of one assistant message and its tool results,
+//! then `agent_end`. Steering is polled at the start and after every turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::tool::Tool;
+use super::{batch, context::to_llm};
+use crate::app::native::event::ToolResultEntry;
+use crate::app::native::marker::NoticeKind;
+use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
+use crate::server::clock::now_ms;
+use crate::server::llm::catalog::Model;
+use crate::server::llm::{Dialect, Request, StreamEvent};
+
+/// What the agent knows: instructions, the record so far (without the prompts), and its tools.
+pub struct Context {
+    pub system: String,
+    pub record: Vec<Stored>,
+    pub tools: Vec<Arc<dyn Tool>>,
+}
+
+/// How the agent runs.
+pub struct Config {
+    pub model: Model,
+    pub dialect: Arc<dyn Dialect>,
+    pub steering: Arc<dyn Steering>,
+    /// Turns after which a run ends with a notice.
+    pub max_turns: usize,
+    /// The chat's id, for provider-side caching.
+    pub session: String,
+}
+
+/// Takes the events of a run, in order.
+#[async_trait]
+pub trait Sink: Send {
+    /// Returns once the event is safe and on its way; a `message_end` that was stored returns its position.
+    ///
+    /// # Errors
+    /// `Halted` when the record refused: the run ends at once, without further events.
+    async fn emit(&mut self, event: AgentEvent) -> Result<Option<Seq>, Halted>;
+}
+
+/// The sink took no more.
+#[derive(Debug, thiserror::Error)]
+#[error("the record could not be written: {0}")]
+pub struct Halted(pub String);
+
+/// Messages that wait to join a running lesson at its next turn boundary.
+#[async_trait]
+pub trait Steering: Send + Sync {
+    /// Only looks; a message counts as delivered with its `message_end`.
+    async fn poll(&self) -> Vec<Message>;
+}
+
+/// Runs the agent until it has nothing more to do, is stopped by a tool, by `cancel` or by its limit of turns.
+/// `prompts` are echoed as events first; the sink knows those that are stored already.
+///
+/// # Errors
+/// `Halted` when the sink took no more.
+pub async fn run_loop(
+    prompts: Vec<Message>,
+    context: Context,
+    config: &Config,
+    sink: &mut dyn Sink,
+    cancel: &CancellationToken,
+) -> Result<Vec<Message>, Halted> {
+    let mut run = Run { context, config, sink, cancel, new: Vec::new() };
+    run.sink.emit(AgentEvent::AgentStart).await?;
+    run.sink.emit(AgentEvent::TurnStart).await?;
+    for prompt in prompts {
+        run.add(prompt).await?;
+    }
+    run.turns().await?;
+    let messages = std::mem::take(&mut run.new);
+    run.sink.emit(AgentEvent::AgentEnd { messages: messages.clone() }).await?;
+    Ok(messages)
+}
+
+/// A run in progress.
+pub(super) struct Run<'a> {
+    pub(super) context: Context,
+    pub(super) config: &'a Config,
+    pub(super) sink: &'a mut dyn Sink,
+    pub(super) cancel: &'a CancellationToken,
+    new: Vec<Message>,
+}
+
+/// Whether the loop goes on after a turn.
+enum Onward {
+    /// The model owes a reply to its tool results.
+    Reply,
+    /// Only a steer can start another turn.
+    Done,
+    /// The run ends before steering is polled.
+    Stop,
+}
+
+impl Run<'_> {
+    async fn turns(&mut self) -> Result<(), Halted> {
+        let mut steers = self.config.steering.poll().await;
+        for turn in 1.. {
+            for steer in std::mem::take(&mut steers) {
+                self.add(steer).await?;
+            }
+            let onward = self.turn().await?;
+            if matches!(onward, Onward::Stop) {
+                return Ok(());
+            }
+            steers = self.config.steering.poll().await;
+            if matches!(onward, Onward::Done) && steers.is_empty() {
+                return Ok(());
+            }
+            if turn >= self.config.max_turns {
+                return self.mark(Marker::Notice { kind: NoticeKind::TurnCap }).await;
+            }
+            self.sink.emit(AgentEvent::TurnStart).await?;
+        }
+        Ok(())
+    }
+
+    async fn turn(&mut self) -> Result<Onward, Halted> {
+        let answer = self.answer().await?;
+        let message = Message::Assistant(answer.clone());
+        if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+            self.sink.emit(AgentEvent::TurnEnd { message, tool_results: Vec::new() }).await?;
+            return Ok(Onward::Stop);
+        }
+        if answer.tool_calls().next().is_none() {
+            self.sink.emit(AgentEvent::TurnEnd { message, tool_results: Vec::new() }).await?;
+            return Ok(Onward::Done);
+        }
+        let outcome = batch::execute(self, &answer).await?;
+        for marker in outcome.markers {
+            self.mark(marker).await?;
+        }
+        let tool_results = outcome.results.into_iter().map(ToolResultEntry::ToolResult).collect();
+        self.sink.emit(AgentEvent::TurnEnd { message, tool_results }).await?;
+        Ok(if outcome.stop { Onward::Stop } else { Onward::Reply })
+    }
+
+    /// Streams one answer of the model.
+    async fn answer(&mut self) -> Result<AssistantMessage, Halted> {
+        let request = Request {
+            model: self.config.model.clone(),
+            system: self.context.system.clone(),
+            messages: to_llm(&self.context.record),
+            tools: self.context.tools.iter().map(|tool| tool.face().spec.clone()).collect(),
+            session: self.config.session.clone(),
+        };
+        let mut stream = self.config.dialect.stream(request, self.cancel.clone());
+        let mut started = false;
+        let mut answer = None;
+        while let Some(event) = stream.next().await {
+            match event {
+                StreamEvent::Start(message) => {
+                    started = true;
+                    self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(message) }).await?;
+                }
+                StreamEvent::Update { event, whole } => {
+                    self.sink.emit(AgentEvent::update(event, whole.map(|whole| *whole))).await?;
+                }
+                StreamEvent::End(message) => answer = Some(*message),
+            }
+        }
+        let answer = answer.unwrap_or_else(|| broken(&self.config.model));
+        if !started {
+            self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(answer.clone()) }).await?;
+        }
+        self.end(Message::Assistant(answer.clone())).await?;
+        Ok(answer)
+    }
+
+    /// Appends a message that is there whole.
+    async fn add(&mut self, message: Message) -> Result<(), Halted> {
+        self.sink.emit(AgentEvent::MessageStart { message: message.clone() }).await?;
+        self.end(message).await
+    }
+
+    pub(super) async fn add_result(&mut self, result: &ToolResultMessage) -> Result<(), Halted> {
+        self.add(Message::ToolResult(result.clone())).await
+    }
+
+    async fn mark(&mut self, marker: Marker) -> Result<(), Halted> {
+        let id = uuid::Uuid::now_v7().to_string();
+        self.add(marker.into_message(id, now_ms())).await
+    }
+
+    async fn end(&mut self, message: Message) -> Result<(), Halted> {
+        let seq = self.sink.emit(AgentEvent::MessageEnd { message: message.clone() }).await?;
+        if let Some(seq) = seq {
+            self.context.record.push(Stored { seq, message: message.clone() });
+        }
+        self.new.push(message);
+        Ok(())
+    }
+}
+
+/// Stands in for the answer of a dialect that broke its contract.
+fn broken(model: &Model) -> AssistantMessage {
+    AssistantMessage {
+        api: model.api.name().to_owned(),
+        provider: model.provider.clone(),
+        model: model.id.clone(),
+        stop_reason: StopReason::Error,
+        error_message: Some("The model's stream ended without an answer.".to_owned()),
+        timestamp: now_ms(),
+        ..AssistantMessage::default()
+    }
+}

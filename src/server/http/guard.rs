@@ -1,0 +1,115 @@
+//! The guard before every route: host, origin, token, media type and length.
+//!
+//! A server on loopback is reachable by every page that the browser shows; what keeps foreign pages out are the exact host
+//! (against rebinding) and the origin (against forged requests).
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::BODY_LIMIT;
+use super::error::Refusal;
+use crate::app::native::{ErrorBody, ErrorKind};
+use crate::server::Services;
+
+/// The cookie that carries the access token.
+const COOKIE: &str = "learnharness_token";
+
+pub(super) async fn guard(State(services): State<Services>, request: Request, next: Next) -> Response {
+    if let Err(refusal) = host(&services, request.headers()) {
+        return refusal.into_response();
+    }
+    if let Some(token) = &services.config.token {
+        if request.uri().path() == "/login" {
+            return login(&token.0, request.uri().query().unwrap_or_default());
+        }
+        if request.uri().path() != "/health" && !has_token(request.headers(), &token.0) {
+            let words = "Open /login?token=… with the access token first.";
+            return Refusal(ErrorBody::new(ErrorKind::Token, words)).into_response();
+        }
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD)
+        && let Err(refusal) = change(request.headers())
+    {
+        return refusal.into_response();
+    }
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    response
+}
+
+/// The host must be one of ours, letter for letter: another name that resolves here is an attack.
+fn host(services: &Services, headers: &HeaderMap) -> Result<(), Refusal> {
+    let given = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let port = services.config.addr.port();
+    let ours = [
+        services.config.addr.to_string(),
+        format!("localhost:{port}"),
+        format!("127.0.0.1:{port}"),
+        format!("[::1]:{port}"),
+    ];
+    // Bound to every address, the owner's names for the machine cannot be known; the token guards instead.
+    if ours.iter().any(|host| host == given) || services.config.addr.ip().is_unspecified() {
+        return Ok(());
+    }
+    Err(forbidden("This server does not answer to that host name."))
+}
+
+/// What a request that changes something must show.
+fn change(headers: &HeaderMap) -> Result<(), Refusal> {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(origin) = text(header::ORIGIN) {
+        let host = text(header::HOST).unwrap_or_default();
+        let same = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if same != Some(host) {
+            return Err(forbidden("This request comes from another site."));
+        }
+    }
+    let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
+    if site.is_some_and(|site| site != "same-origin" && site != "none") {
+        return Err(forbidden("This request comes from another site."));
+    }
+    let media = text(header::CONTENT_TYPE).unwrap_or_default();
+    if media.split(';').next().map(str::trim) != Some("application/json") {
+        return Err(Refusal(ErrorBody::new(ErrorKind::MediaType, "This route takes application/json only.")));
+    }
+    let length = text(header::CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
+    if length.is_some_and(|length| length > BODY_LIMIT) {
+        let words = format!("The request is longer than {} kB.", BODY_LIMIT / 1024);
+        return Err(Refusal(ErrorBody::new(ErrorKind::TooLarge, words)));
+    }
+    Ok(())
+}
+
+fn forbidden(words: &str) -> Refusal {
+    Refusal(ErrorBody::new(ErrorKind::Forbidden, words))
+}
+
+/// Takes the token once from the address and keeps it in a cookie that scripts cannot read.
+fn login(token: &str, query: &str) -> Response {
+    let given = query.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap_or_default();
+    if !same(given, token) {
+        return Refusal(ErrorBody::new(ErrorKind::Token, "That is not the access token.")).into_response();
+    }
+    let cookie = format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");
+    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+}
+
+fn has_token(headers: &HeaderMap, token: &str) -> bool {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let bearer = text(header::AUTHORIZATION).strip_prefix("Bearer ").is_some_and(|given| same(given, token));
+    let cookies = text(header::COOKIE);
+    let pair =
+        |cookie: &str| cookie.trim().split_once('=').is_some_and(|(name, value)| name == COOKIE && same(value, token));
+    bearer || cookies.split(';').any(pair)
+}
+
+/// Compares without telling by its time how much was right.
+fn same(given: &str, token: &str) -> bool {
+    given.len() == token.len()
+        && given.bytes().zip(token.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
+}

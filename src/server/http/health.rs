@@ -1,0 +1,5 @@
+//! `GET /health`: answers once the server takes requests.
+
+pub(super) async fn get() -> &'static str {
+    "ok\n"
+}

@@ -1,0 +1,252 @@
+//! Readers: from a position of the record to now by a valid event sequence, then live.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_stream::stream;
+use futures::Stream;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
+use super::{Runs, refused};
+use crate::app::native::view::Activity;
+use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, Message, Seq, Stored, fold};
+use crate::server::store::Store;
+
+/// Where a reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// After this position.
+    After(Seq),
+    /// At the start of the open run, or now.
+    OpenRun,
+}
+
+/// How updates of an open message are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Updates {
+    /// Each with the whole message.
+    Full,
+    /// Without the message where folding gives it.
+    Delta,
+}
+
+/// One event for a reader, with the position that it leaves the reader at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub position: Seq,
+    pub json: String,
+}
+
+impl Runs {
+    /// Attaches a reader. Without `follow` the stream ends after `turn-settled`; with it, it begins with `activity` and stays.
+    ///
+    /// # Errors
+    /// `not-found` when there is no such chat.
+    pub async fn attach(
+        &self,
+        chat: &str,
+        from: From,
+        updates: Updates,
+        follow: bool,
+    ) -> Result<impl Stream<Item = Item> + Send + use<>, ErrorBody> {
+        let feed = self.feed(chat).await?;
+        let shutdown = self.inner.shutdown.clone();
+        let mut reader = Reader {
+            store: self.inner.store.clone(),
+            chat: chat.to_owned(),
+            feed,
+            updates,
+            position: Seq::START,
+            seen: Seen::default(),
+        };
+        let mut snapshot = reader.feed.snapshot();
+        reader.position = match from {
+            From::After(seq) => seq,
+            From::OpenRun => snapshot.tail.as_ref().map_or(snapshot.position, |tail| tail.start),
+        };
+        Ok(stream! {
+            if follow {
+                let activity = Activity { running: snapshot.busy, jobs: Vec::new() };
+                yield reader.item(&AgentEvent::Activity(Box::new(activity)));
+            }
+            loop {
+                match reader.catch_up(&snapshot).await {
+                    Ok(items) => for item in items { yield item },
+                    Err(error) => {
+                        yield reader.item(&AgentEvent::Error(error));
+                        return;
+                    }
+                }
+                if !snapshot.busy {
+                    yield reader.item(&AgentEvent::TurnSettled);
+                    if !follow { return }
+                }
+                loop {
+                    let received = tokio::select! {
+                        received = snapshot.live.recv() => received,
+                        () = shutdown.cancelled() => return,
+                    };
+                    match received {
+                        Ok(publication) => {
+                            if let Some(item) = reader.take(&publication) { yield item }
+                            if !follow && matches!(publication.event, AgentEvent::TurnSettled) { return }
+                        }
+                        Err(RecvError::Lagged(_)) => break,
+                        Err(RecvError::Closed) => return,
+                    }
+                }
+                snapshot = reader.feed.snapshot();
+            }
+        })
+    }
+}
+
+/// A reader's place.
+struct Reader {
+    store: Store,
+    chat: String,
+    feed: Arc<Feed>,
+    updates: Updates,
+    position: Seq,
+    seen: Seen,
+}
+
+/// What of the open run the reader knows, so that a second attach (after a lag) repeats nothing that must not be repeated.
+#[derive(Default)]
+struct Seen {
+    run: Option<String>,
+    turn: bool,
+    /// The open message as the reader has it.
+    message: Option<AssistantMessage>,
+    /// True after a lag: the next update is sent whole.
+    stale: bool,
+    calls: HashSet<String>,
+}
+
+impl Reader {
+    /// The events from the reader's position to the snapshot.
+    async fn catch_up(&mut self, snapshot: &Snapshot) -> Result<Vec<Item>, ErrorBody> {
+        let mut items = Vec::new();
+        let open = snapshot.tail.as_ref().filter(|tail| tail.started);
+        if self.seen.run.is_some() && self.seen.run != open.map(|tail| tail.run.clone()) {
+            items.extend(self.stored(snapshot.position).await?);
+            items.push(self.item(&AgentEvent::AgentEnd { messages: Vec::new() }));
+            self.seen = Seen::default();
+        }
+        if let Some(tail) = open {
+            if self.seen.run.is_none() {
+                self.seen.run = Some(tail.run.clone());
+                items.push(self.item(&AgentEvent::AgentStart));
+            }
+            if tail.turn && !self.seen.turn {
+                self.seen.turn = true;
+                items.push(self.item(&AgentEvent::TurnStart));
+            }
+        }
+        items.extend(self.stored(snapshot.position).await?);
+        if let Some(tail) = open {
+            self.tail(tail, &mut items);
+        }
+        Ok(items)
+    }
+
+    /// The stored messages between the reader's position and `until`.
+    async fn stored(&mut self, until: Seq) -> Result<Vec<Item>, ErrorBody> {
+        if until <= self.position {
+            return Ok(Vec::new());
+        }
+        let messages = self.store.messages(&self.chat, self.position).await.map_err(refused)?;
+        let mut items = Vec::new();
+        for Stored { seq, message } in messages.into_iter().take_while(|stored| stored.seq <= until) {
+            let open = matches!(message, Message::Assistant(_)) && self.seen.message.take().is_some();
+            if !open {
+                items.push(self.item(&AgentEvent::MessageStart { message: message.clone() }));
+            }
+            self.position = seq;
+            items.push(self.item(&AgentEvent::MessageEnd { message }));
+        }
+        Ok(items)
+    }
+
+    /// The open message and the calls of the open batch.
+    fn tail(&mut self, tail: &Tail, items: &mut Vec<Item>) {
+        if let Some(message) = &tail.message {
+            if self.seen.message.is_none() {
+                items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+            }
+            self.seen.message = Some(message.clone());
+            self.seen.stale = true;
+        }
+        for call in &tail.calls {
+            if self.seen.calls.insert(call.id.clone()) {
+                items.push(self.item(&call.start));
+            }
+            if let Some(end) = &call.end {
+                items.push(self.item(end));
+            }
+        }
+    }
+
+    /// A live event; none when the reader has its message already.
+    fn take(&mut self, publication: &Publication) -> Option<Item> {
+        if publication.seq.is_some_and(|seq| seq <= self.position) {
+            return None;
+        }
+        match &publication.event {
+            AgentEvent::MessageUpdate { message, assistant_message_event } => {
+                return self.update(publication, message.as_deref(), assistant_message_event);
+            }
+            AgentEvent::AgentStart => {
+                self.seen.run = self.feed.open_run().map(|(run, _)| run).or_else(|| Some(String::new()));
+            }
+            AgentEvent::TurnStart => self.seen.turn = true,
+            AgentEvent::TurnEnd { .. } => {
+                self.seen.turn = false;
+                self.seen.calls.clear();
+            }
+            AgentEvent::MessageStart { message: Message::Assistant(message) } => {
+                self.seen.message = Some(message.clone());
+                self.seen.stale = false;
+            }
+            AgentEvent::MessageEnd { message: Message::Assistant(_) } => self.seen.message = None,
+            AgentEvent::ToolExecutionStart { tool_call_id, .. } => {
+                self.seen.calls.insert(tool_call_id.clone());
+            }
+            AgentEvent::AgentEnd { .. } => self.seen = Seen::default(),
+            AgentEvent::MessageStart { .. }
+            | AgentEvent::MessageEnd { .. }
+            | AgentEvent::ToolExecutionUpdate { .. }
+            | AgentEvent::ToolExecutionEnd { .. }
+            | AgentEvent::TurnSettled
+            | AgentEvent::Error(_)
+            | AgentEvent::Activity(_) => {}
+        }
+        self.position = self.position.max(publication.position);
+        Some(Item { position: self.position, json: publication.json().to_owned() })
+    }
+
+    /// An update in the reader's form; the whole message where the reader asked for it or lost its place.
+    fn update(
+        &mut self,
+        publication: &Publication,
+        whole: Option<&Message>,
+        event: &crate::app::native::AssistantEvent,
+    ) -> Option<Item> {
+        let message = self.seen.message.as_mut()?;
+        match whole {
+            Some(Message::Assistant(whole)) => message.clone_from(whole),
+            _ => fold(message, event),
+        }
+        let stale = std::mem::take(&mut self.seen.stale);
+        if self.updates == Updates::Full || (stale && whole.is_none()) {
+            let update = AgentEvent::update(event.clone(), Some(message.clone()));
+            return Some(self.item(&update));
+        }
+        Some(Item { position: self.position, json: publication.json().to_owned() })
+    }
+
+    fn item(&self, event: &AgentEvent) -> Item {
+        Item { position: self.position, json: to_json(event) }
+    }
+}

@@ -1,0 +1,210 @@
+//! A run from its claim to its settling.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use super::feed::Feed;
+use super::{Runs, before};
+use crate::app::native::view::Next;
+use crate::app::native::{AgentEvent, ErrorBody, ErrorKind, Message, Seq, Stored};
+use crate::app::transcript::scan::next::next;
+use crate::app::transcript::scan::phase::phase;
+use crate::server::agent::{Config, Context, Halted, Sink, Steering, run_loop};
+use crate::server::clock::now_ms;
+use crate::server::store::{Claimed, Store};
+use crate::server::teaching::role;
+
+/// Turns that one run may have.
+const MAX_TURNS: usize = 20;
+
+/// A claimed run on its way.
+pub(super) struct Start {
+    pub(super) chat: String,
+    pub(super) run: String,
+    /// What was appended with the claim; the run echoes it.
+    pub(super) prompts: Vec<Stored>,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Runs {
+    /// Opens the feed for a claimed run and sends it on its way.
+    pub(super) fn start(&self, feed: &Arc<Feed>, chat: &str, run: &str, prompts: Vec<Stored>, position: Seq) {
+        let cancel = feed.begin(run, before(&prompts, position));
+        self.spawn(feed, Start { chat: chat.to_owned(), run: run.to_owned(), prompts, cancel });
+    }
+
+    /// Sends an opened run on its way; the tracker owns its task.
+    pub(super) fn spawn(&self, feed: &Arc<Feed>, start: Start) {
+        let (runs, feed) = (self.clone(), feed.clone());
+        self.inner.tasks.spawn(async move {
+            let shutdown = runs.inner.shutdown.clone();
+            tokio::select! {
+                () = runs.drive(&feed, start) => {}
+                // The claim stays; the next start resumes the run.
+                () = shutdown.cancelled() => {}
+            }
+        });
+    }
+
+    /// Runs, and runs again as long as the chat owes something that the server starts by itself.
+    async fn drive(&self, feed: &Arc<Feed>, first: Start) {
+        let mut due = Some(first);
+        while let Some(start) = due {
+            let (chat, run, cancel) = (start.chat.clone(), start.run.clone(), start.cancel.clone());
+            let outcome = AssertUnwindSafe(self.run(feed, start)).catch_unwind().await;
+            let failure = match outcome {
+                Ok(Ok(())) => None,
+                Ok(Err(halted)) => Some((ErrorKind::Storage, halted.0)),
+                Err(_) => Some((ErrorKind::Internal, "the run panicked".to_owned())),
+            };
+            if let Some((kind, cause)) = failure {
+                self.give_up(feed, &chat, &run, kind, &cause).await;
+            }
+            due = self.settle(feed, &chat, &cancel).await;
+        }
+    }
+
+    /// One activation of the agent.
+    async fn run(&self, feed: &Arc<Feed>, start: Start) -> Result<(), Halted> {
+        let store = &self.inner.store;
+        let halted = |error: crate::server::store::StoreError| Halted(error.to_string());
+        let mut record = store.messages(&start.chat, Seq::START).await.map_err(halted)?;
+        let role = role(phase(&record));
+        let position = record.last().map(|stored| stored.seq).unwrap_or_default();
+        record.retain(|stored| stored.seq <= before(&start.prompts, position));
+        let config = Config {
+            model: self.inner.models.model.clone(),
+            dialect: self.inner.models.dialect.clone(),
+            steering: Arc::new(NoSteers),
+            max_turns: MAX_TURNS,
+            session: start.chat.clone(),
+        };
+        let context = Context { system: role.system, record, tools: role.tools };
+        let mut sink = RunSink {
+            store: store.clone(),
+            feed: feed.clone(),
+            echoes: start.prompts.iter().map(|stored| stored.seq).collect(),
+            chat: start.chat,
+            run: start.run,
+        };
+        let prompts = start.prompts.into_iter().map(|stored| stored.message).collect();
+        run_loop(prompts, context, &config, &mut sink, &start.cancel).await.map(drop)
+    }
+
+    /// Ends a run that failed outside of its model, in the readers' eyes too.
+    async fn give_up(&self, feed: &Feed, chat: &str, run: &str, kind: ErrorKind, cause: &str) {
+        tracing::error!(chat, run, cause, "a run was given up");
+        let words = match kind {
+            ErrorKind::Storage => "The server could not save the lesson, so the teacher has stopped.",
+            _ => "Something went wrong on the server, so the teacher has stopped.",
+        };
+        if let Err(error) = self.inner.store.release(chat, run).await {
+            tracing::error!(%error, chat, run, "a claim could not be released");
+        }
+        feed.publish(AgentEvent::Error(ErrorBody::new(kind, words)), None);
+        feed.publish(AgentEvent::AgentEnd { messages: Vec::new() }, None);
+    }
+
+    /// Asks what the chat owes now: the next run of the same activation, or nothing (`turn-settled`).
+    pub(super) async fn settle(&self, feed: &Arc<Feed>, chat: &str, stopped: &CancellationToken) -> Option<Start> {
+        let _gate = feed.gate.lock().await;
+        if feed.open_run().is_some() {
+            // An input came first; its run settles the chat.
+            return None;
+        }
+        if !stopped.is_cancelled()
+            && let Some(start) = self.hand_off(feed, chat).await
+        {
+            return Some(start);
+        }
+        feed.publish(AgentEvent::TurnSettled, None);
+        None
+    }
+
+    /// Claims the teacher's run if the prober has ended.
+    async fn hand_off(&self, feed: &Arc<Feed>, chat: &str) -> Option<Start> {
+        let record = self.inner.store.messages(chat, Seq::START).await.ok()?;
+        if next(&record) != Next::Handoff {
+            return None;
+        }
+        let run = uuid::Uuid::now_v7().simple().to_string();
+        let marker = super::accept::handoff(&record, now_ms());
+        match self.inner.store.claim(chat, &run, vec![marker], now_ms()).await {
+            Ok(Claimed::Now(prompts)) => {
+                let position = prompts.last().map(|stored| stored.seq).unwrap_or_default();
+                let cancel = feed.begin(&run, before(&prompts, position));
+                Some(Start { chat: chat.to_owned(), run, prompts, cancel })
+            }
+            Ok(Claimed::Held) => None,
+            Err(error) => {
+                tracing::error!(%error, chat, "the handoff could not be stored");
+                None
+            }
+        }
+    }
+}
+
+/// Nothing waits to join a run: there are no jobs yet.
+struct NoSteers;
+
+#[async_trait]
+impl Steering for NoSteers {
+    async fn poll(&self) -> Vec<Message> {
+        Vec::new()
+    }
+}
+
+/// Stores what a run says, then publishes it.
+struct RunSink {
+    store: Store,
+    feed: Arc<Feed>,
+    chat: String,
+    run: String,
+    /// Positions of the prompts, which are in the record already.
+    echoes: VecDeque<Seq>,
+}
+
+#[async_trait]
+impl Sink for RunSink {
+    async fn emit(&mut self, event: AgentEvent) -> Result<Option<Seq>, Halted> {
+        let seq = match &event {
+            AgentEvent::MessageStart { .. } => self.echoes.front().copied(),
+            AgentEvent::MessageEnd { message } => self.place(message).await?,
+            AgentEvent::AgentEnd { .. } => {
+                self.store.release(&self.chat, &self.run).await.map_err(|error| Halted(error.to_string()))?;
+                None
+            }
+            AgentEvent::AgentStart
+            | AgentEvent::TurnStart
+            | AgentEvent::MessageUpdate { .. }
+            | AgentEvent::ToolExecutionStart { .. }
+            | AgentEvent::ToolExecutionUpdate { .. }
+            | AgentEvent::ToolExecutionEnd { .. }
+            | AgentEvent::TurnEnd { .. }
+            | AgentEvent::TurnSettled
+            | AgentEvent::Error(_)
+            | AgentEvent::Activity(_) => None,
+        };
+        self.feed.publish(event, seq);
+        Ok(seq)
+    }
+}
+
+impl RunSink {
+    /// Where a finished message is in the record: there already, stored now, or (a placeholder) never.
+    async fn place(&mut self, message: &Message) -> Result<Option<Seq>, Halted> {
+        if let Some(seq) = self.echoes.pop_front() {
+            return Ok(Some(seq));
+        }
+        if message.as_tool_result().is_some_and(crate::app::native::ToolResultMessage::is_posed_placeholder) {
+            return Ok(None);
+        }
+        let stored = self.store.append(&self.chat, &self.run, message, now_ms()).await;
+        stored.map(Some).map_err(|error| Halted(error.to_string()))
+    }
+}

@@ -1,0 +1,201 @@
+//! The live side of a chat: where its record is, the open tail of its run, and the channel to its readers.
+//!
+//! The record plus the tail is the log: a reader who takes a snapshot and a subscription under one lock misses nothing
+//! and gets nothing twice.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::native::{AgentEvent, AssistantMessage, Message, Seq, fold};
+
+/// Events that a reader may lag behind before it attaches anew.
+const BACKLOG: usize = 1024;
+
+/// One event on its way to the readers.
+#[derive(Debug)]
+pub(super) struct Publication {
+    pub(super) event: AgentEvent,
+    /// The record's position once this event is seen.
+    pub(super) position: Seq,
+    /// The position of the message that this event is about, when it is in the record already.
+    pub(super) seq: Option<Seq>,
+    json: OnceLock<String>,
+}
+
+impl Publication {
+    /// The event as JSON, written once for all readers.
+    pub(super) fn json(&self) -> &str {
+        self.json.get_or_init(|| to_json(&self.event))
+    }
+}
+
+pub(super) fn to_json(event: &AgentEvent) -> String {
+    serde_json::to_string(event).unwrap_or_else(|error| {
+        tracing::error!(%error, "an event could not be written");
+        String::from(r#"{"type":"error","error":{"kind":"internal","message":"An event could not be written."}}"#)
+    })
+}
+
+/// The open run of a chat, as far as it is not in the record yet.
+#[derive(Clone, Debug)]
+pub(super) struct Tail {
+    pub(super) run: String,
+    pub(super) cancel: CancellationToken,
+    /// The record's position before the run's first message.
+    pub(super) start: Seq,
+    /// True once `agent_start` is out.
+    pub(super) started: bool,
+    pub(super) turn: bool,
+    pub(super) message: Option<AssistantMessage>,
+    /// Calls of the open batch whose result is not in the record: their start, and their end if they have ended.
+    pub(super) calls: Vec<OpenCall>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct OpenCall {
+    pub(super) id: String,
+    pub(super) start: AgentEvent,
+    pub(super) end: Option<AgentEvent>,
+}
+
+/// A chat's feed.
+pub(super) struct Feed {
+    /// Held while something is appended and announced outside of a run, so that positions come in order.
+    pub(super) gate: tokio::sync::Mutex<()>,
+    /// Held for moments only, never across an await: events are applied and sent under it.
+    state: Mutex<State>,
+    sender: broadcast::Sender<Arc<Publication>>,
+}
+
+struct State {
+    position: Seq,
+    tail: Option<Tail>,
+    /// True from the first claim until `turn-settled`.
+    busy: bool,
+}
+
+/// What a reader starts from.
+pub(super) struct Snapshot {
+    pub(super) position: Seq,
+    pub(super) tail: Option<Tail>,
+    pub(super) busy: bool,
+    pub(super) live: broadcast::Receiver<Arc<Publication>>,
+}
+
+impl Feed {
+    pub(super) fn new(position: Seq) -> Self {
+        Self {
+            gate: tokio::sync::Mutex::default(),
+            state: Mutex::new(State { position, tail: None, busy: false }),
+            sender: broadcast::Sender::new(BACKLOG),
+        }
+    }
+
+    /// Opens a run that holds the chat; it stops when the token is cancelled.
+    pub(super) fn begin(&self, run: &str, start: Seq) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        let mut state = self.state();
+        state.busy = true;
+        state.tail = Some(Tail {
+            run: run.to_owned(),
+            cancel: cancel.clone(),
+            start,
+            started: false,
+            turn: false,
+            message: None,
+            calls: Vec::new(),
+        });
+        cancel
+    }
+
+    /// Applies an event to the tail and sends it. `seq` is the place of the message that the event is about, when the record
+    /// has it.
+    pub(super) fn publish(&self, event: AgentEvent, seq: Option<Seq>) {
+        let mut state = self.state();
+        state.apply(&event, seq);
+        let publication = Publication { event, position: state.position, seq, json: OnceLock::new() };
+        // No reader is no fault.
+        let _ = self.sender.send(Arc::new(publication));
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let state = self.state();
+        Snapshot { position: state.position, tail: state.tail.clone(), busy: state.busy, live: self.sender.subscribe() }
+    }
+
+    /// True while a run is open, or the next one of the same activation is about to be.
+    pub(super) fn is_busy(&self) -> bool {
+        self.state().busy
+    }
+
+    /// The open run's id and its stop.
+    pub(super) fn open_run(&self) -> Option<(String, CancellationToken)> {
+        self.state().tail.as_ref().map(|tail| (tail.run.clone(), tail.cancel.clone()))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn apply(&mut self, event: &AgentEvent, seq: Option<Seq>) {
+        if let (AgentEvent::MessageEnd { .. }, Some(seq)) = (event, seq) {
+            self.position = self.position.max(seq);
+        }
+        if let AgentEvent::TurnSettled = event {
+            self.busy = false;
+        }
+        if let AgentEvent::AgentEnd { .. } = event {
+            self.tail = None;
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.apply(event);
+        }
+    }
+}
+
+impl Tail {
+    fn apply(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::AgentStart => self.started = true,
+            AgentEvent::TurnStart => self.turn = true,
+            AgentEvent::MessageStart { message: Message::Assistant(message) } => self.message = Some(message.clone()),
+            AgentEvent::MessageUpdate { message: Some(message), .. } => {
+                if let Message::Assistant(message) = &**message {
+                    self.message = Some(message.clone());
+                }
+            }
+            AgentEvent::MessageUpdate { message: None, assistant_message_event } => {
+                if let Some(message) = &mut self.message {
+                    fold(message, assistant_message_event);
+                }
+            }
+            AgentEvent::MessageEnd { message: Message::Assistant(_) } => self.message = None,
+            AgentEvent::MessageEnd { message: Message::ToolResult(result) } => {
+                self.calls.retain(|call| call.id != result.tool_call_id);
+            }
+            AgentEvent::ToolExecutionStart { tool_call_id, .. } => {
+                self.calls.push(OpenCall { id: tool_call_id.clone(), start: event.clone(), end: None });
+            }
+            AgentEvent::ToolExecutionEnd { tool_call_id, .. } => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == *tool_call_id) {
+                    call.end = Some(event.clone());
+                }
+            }
+            AgentEvent::TurnEnd { .. } => {
+                self.turn = false;
+                self.calls.clear();
+            }
+            AgentEvent::MessageStart { .. }
+            | AgentEvent::MessageEnd { .. }
+            | AgentEvent::ToolExecutionUpdate { .. }
+            | AgentEvent::AgentEnd { .. }
+            | AgentEvent::TurnSettled
+            | AgentEvent::Error(_)
+            | AgentEvent::Activity(_) => {}
+        }
+    }
+}

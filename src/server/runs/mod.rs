@@ -1,0 +1,114 @@
+//! Who is running: inputs accepted, runs driven, readers attached, runs stopped and resumed.
+//!
+//! A run belongs to the server: it goes on when every reader has left.
+
+mod accept;
+mod attach;
+mod drive;
+mod feed;
+mod recover;
+mod stop;
+mod view;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::native::{ErrorBody, ErrorKind, Seq};
+use crate::server::llm::catalog::Models;
+use crate::server::store::{Store, StoreError};
+
+pub use attach::{From, Item, Updates};
+use feed::Feed;
+pub use stop::Stopped;
+
+/// A cheap handle on all that runs.
+#[derive(Clone)]
+pub struct Runs {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    models: Models,
+    /// Live feeds; each is held by its run and its readers, and gone with the last of them.
+    feeds: Mutex<HashMap<String, Weak<Feed>>>,
+    summaries: view::Summaries,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+impl Runs {
+    #[must_use]
+    pub fn new(store: Store, models: Models) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                models,
+                feeds: Mutex::default(),
+                summaries: view::Summaries::default(),
+                tasks: TaskTracker::new(),
+                shutdown: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Ends all readers, and all runs where they are: their claims stay, so that the next start resumes them.
+    pub async fn shut_down(&self) {
+        self.inner.shutdown.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    /// Makes an empty chat and returns its id.
+    ///
+    /// # Errors
+    /// `storage` when it could not be kept.
+    pub async fn create_chat(&self) -> Result<String, ErrorBody> {
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        self.inner.store.create_chat(&id, crate::server::clock::now_ms()).await.map_err(refused)?;
+        Ok(id)
+    }
+
+    /// The feed of a chat, made when nobody holds one.
+    async fn feed(&self, chat: &str) -> Result<Arc<Feed>, ErrorBody> {
+        let mut feeds = self.inner.feeds.lock().await;
+        if let Some(feed) = feeds.get(chat).and_then(Weak::upgrade) {
+            return Ok(feed);
+        }
+        // Nobody appends without holding the feed, so that the position read here is the one of now.
+        let position = self.inner.store.last(chat).await.map_err(refused)?;
+        let feed = Arc::new(Feed::new(position));
+        feeds.retain(|_, feed| feed.strong_count() > 0);
+        feeds.insert(chat.to_owned(), Arc::downgrade(&feed));
+        Ok(feed)
+    }
+
+    /// The feed of a chat if anybody holds it.
+    async fn live_feed(&self, chat: &str) -> Option<Arc<Feed>> {
+        self.inner.feeds.lock().await.get(chat).and_then(Weak::upgrade)
+    }
+}
+
+/// The one door from the store's errors to a client's.
+fn refused(error: StoreError) -> ErrorBody {
+    match error {
+        StoreError::NoChat(_) => ErrorBody::new(ErrorKind::NotFound, "There is no such chat."),
+        StoreError::Unreadable(_) | StoreError::ClaimLost => {
+            tracing::error!(%error, "the record is not as it should be");
+            ErrorBody::new(ErrorKind::Internal, "Something went wrong on the server; its log says what.")
+        }
+        StoreError::Database(_) | StoreError::Migration(_) | StoreError::NotKept(_) => {
+            tracing::error!(%error, "the store refused");
+            ErrorBody::new(ErrorKind::Storage, "The server could not save this. Nothing was changed; try again.")
+        }
+    }
+}
+
+/// The position before the first of `prompts`.
+fn before(prompts: &[crate::app::native::Stored], position: Seq) -> Seq {
+    prompts.first().map_or(position, |first| Seq(first.seq.0.saturating_sub(1)))
+}

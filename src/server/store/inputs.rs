@@ -1,0 +1,105 @@
+//! Inputs: accepted in one transaction, exactly once by their id.
+
+use sqlx::SqliteConnection;
+
+use super::{Store, StoreError, messages, runs};
+use crate::app::native::{Accepted, ErrorBody, ErrorDetail, ErrorKind, Message, Seq, Stored};
+
+/// What is to become of an input, decided against the record as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Appended in this order.
+    pub append: Vec<Message>,
+    /// True when a run is due.
+    pub run: bool,
+}
+
+/// Decides about an input; a refusal changes nothing.
+pub type Decide = Box<dyn FnOnce(&[Stored]) -> Result<Decision, ErrorBody> + Send + Sync>;
+
+/// An input on its way in.
+pub struct Offer {
+    pub chat: String,
+    /// The client's own id of the input, for sending it again.
+    pub input_id: Option<String>,
+    /// The id that the run gets if one is due.
+    pub run_id: String,
+    /// Unix time in ms.
+    pub now: i64,
+    pub decide: Decide,
+}
+
+/// How an input was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acceptance {
+    /// Now, with what was appended.
+    New { accepted: Accepted, appended: Vec<Stored> },
+    /// Earlier under the same id; nothing was done.
+    Known(Accepted),
+}
+
+impl Store {
+    /// Takes an input: a known id gets its first acceptance again; else the chat is claimed, the record is asked, and what
+    /// `decide` says is appended.
+    ///
+    /// # Errors
+    /// The outer one when the store fails; the inner one when the input is refused.
+    pub async fn accept(&self, offer: Offer) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
+        self.writer.write(move |connection| Box::pin(accept(connection, offer))).await
+    }
+}
+
+async fn accept(connection: &mut SqliteConnection, offer: Offer) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
+    messages::exists(connection, &offer.chat).await?;
+    if let Some(accepted) = known(connection, &offer).await? {
+        return Ok(Ok(Acceptance::Known(accepted)));
+    }
+    if let Some(run) = runs::holder(connection, &offer.chat).await? {
+        return Ok(Err(busy(run)));
+    }
+    let record = messages::read(connection, &offer.chat, Seq::START).await?;
+    let position = record.last().map(|stored| stored.seq).unwrap_or_default();
+    let decision = match (offer.decide)(&record) {
+        Ok(decision) => decision,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let mut appended = Vec::with_capacity(decision.append.len());
+    for message in decision.append {
+        let body = serde_json::to_string(&message)?;
+        let seq = messages::insert(connection, &offer.chat, &body, offer.now).await?;
+        appended.push(Stored { seq, message });
+    }
+    if decision.run {
+        runs::insert(connection, &offer.chat, &offer.run_id, offer.now).await?;
+    }
+    let seq = appended.last().map_or(position, |stored| stored.seq);
+    let accepted = Accepted { run_id: decision.run.then_some(offer.run_id), seq };
+    if let Some(input_id) = offer.input_id {
+        sqlx::query("INSERT INTO inputs (chat, input_id, accepted) VALUES (?, ?, ?)")
+            .bind(&offer.chat)
+            .bind(input_id)
+            .bind(serde_json::to_string(&accepted)?)
+            .execute(connection)
+            .await?;
+    }
+    Ok(Ok(Acceptance::New { accepted, appended }))
+}
+
+async fn known(connection: &mut SqliteConnection, offer: &Offer) -> Result<Option<Accepted>, StoreError> {
+    let Some(input_id) = &offer.input_id else { return Ok(None) };
+    let accepted: Option<String> = sqlx::query_scalar("SELECT accepted FROM inputs WHERE chat = ? AND input_id = ?")
+        .bind(&offer.chat)
+        .bind(input_id)
+        .fetch_optional(connection)
+        .await?;
+    Ok(accepted.map(|json| serde_json::from_str(&json)).transpose()?)
+}
+
+fn busy(run: String) -> ErrorBody {
+    ErrorBody {
+        error: ErrorDetail {
+            run_id: Some(run),
+            ..ErrorBody::new(ErrorKind::Busy, "The teacher is still at work in this chat.").error
+        },
+    }
+}

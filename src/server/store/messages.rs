@@ -1,0 +1,92 @@
+//! Messages: appended and read, never changed.
+
+use sqlx::SqliteConnection;
+
+use super::{Store, StoreError};
+use crate::app::native::{Message, Seq, Stored};
+
+impl Store {
+    /// The messages after `after`, in order.
+    ///
+    /// # Errors
+    /// `NoChat` when there is none by that id.
+    pub async fn messages(&self, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
+        let mut connection = self.readers.acquire().await?;
+        exists(&mut connection, chat).await?;
+        read(&mut connection, chat, after).await
+    }
+
+    /// The position of the last message.
+    ///
+    /// # Errors
+    /// `NoChat` when there is none by that id.
+    pub async fn last(&self, chat: &str) -> Result<Seq, StoreError> {
+        let mut connection = self.readers.acquire().await?;
+        exists(&mut connection, chat).await?;
+        let last: Option<u32> = sqlx::query_scalar("SELECT MAX(seq) FROM messages WHERE chat = ?")
+            .bind(chat)
+            .fetch_one(&mut *connection)
+            .await?;
+        Ok(Seq(last.unwrap_or(0)))
+    }
+
+    /// Appends a message of the run that holds the chat.
+    ///
+    /// # Errors
+    /// `ClaimLost` when `run` does not hold the chat (any more).
+    pub async fn append(&self, chat: &str, run: &str, message: &Message, now: i64) -> Result<Seq, StoreError> {
+        let (chat, run, body) = (chat.to_owned(), run.to_owned(), serde_json::to_string(message)?);
+        self.writer
+            .write(move |connection| {
+                Box::pin(async move {
+                    let held: Option<i64> = sqlx::query_scalar("SELECT 1 FROM runs WHERE chat = ? AND id = ?")
+                        .bind(&chat)
+                        .bind(&run)
+                        .fetch_optional(&mut *connection)
+                        .await?;
+                    held.ok_or(StoreError::ClaimLost)?;
+                    insert(connection, &chat, &body, now).await
+                })
+            })
+            .await
+    }
+}
+
+/// Fails with `NoChat` unless the chat is there.
+pub(super) async fn exists(connection: &mut SqliteConnection, chat: &str) -> Result<(), StoreError> {
+    sqlx::query_scalar::<_, i64>("SELECT 1 FROM chats WHERE id = ?")
+        .bind(chat)
+        .fetch_optional(connection)
+        .await?
+        .map(|_| ())
+        .ok_or_else(|| StoreError::NoChat(chat.to_owned()))
+}
+
+pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
+    let rows: Vec<(u32, String)> =
+        sqlx::query_as("SELECT seq, body FROM messages WHERE chat = ? AND seq > ? ORDER BY seq")
+            .bind(chat)
+            .bind(after.0)
+            .fetch_all(connection)
+            .await?;
+    rows.into_iter().map(|(seq, body)| Ok(Stored { seq: Seq(seq), message: serde_json::from_str(&body)? })).collect()
+}
+
+/// Appends a message's JSON at the next position.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    chat: &str,
+    body: &str,
+    now: i64,
+) -> Result<Seq, StoreError> {
+    let seq: u32 = sqlx::query_scalar(
+        "INSERT INTO messages (chat, seq, body)
+         SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2 FROM messages WHERE chat = ?1 RETURNING seq",
+    )
+    .bind(chat)
+    .bind(body)
+    .fetch_one(&mut *connection)
+    .await?;
+    sqlx::query("UPDATE chats SET updated = ? WHERE id = ?").bind(now).bind(chat).execute(connection).await?;
+    Ok(Seq(seq))
+}

@@ -1,0 +1,126 @@
+//! Runs: the claim of at most one run on a chat, as a row with a lease.
+
+use sqlx::SqliteConnection;
+
+use super::{Store, StoreError, messages};
+use crate::app::native::{Message, Stored};
+
+/// How long a claim holds unless it is renewed, in ms. One process owns the data, so that the lease only tells others
+/// that a run is alive.
+const LEASE_MS: i64 = 30_000;
+
+/// A claim found when the server started: its run died with the process before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub chat: String,
+    pub run: String,
+    /// Resumptions so far.
+    pub tries: u32,
+}
+
+/// The outcome of claiming a chat for a run that the server starts by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claimed {
+    /// The chat is held; what was appended with the claim.
+    Now(Vec<Stored>),
+    /// Another run was first.
+    Held,
+}
+
+impl Store {
+    /// Claims a chat and appends `messages`, in one transaction.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn claim(&self, chat: &str, run: &str, append: Vec<Message>, now: i64) -> Result<Claimed, StoreError> {
+        let (chat, run) = (chat.to_owned(), run.to_owned());
+        self.writer
+            .write(move |connection| {
+                Box::pin(async move {
+                    if holder(connection, &chat).await?.is_some() {
+                        return Ok(Claimed::Held);
+                    }
+                    let mut appended = Vec::with_capacity(append.len());
+                    for message in append {
+                        let body = serde_json::to_string(&message)?;
+                        let seq = messages::insert(connection, &chat, &body, now).await?;
+                        appended.push(Stored { seq, message });
+                    }
+                    insert(connection, &chat, &run, now).await?;
+                    Ok(Claimed::Now(appended))
+                })
+            })
+            .await
+    }
+
+    /// Lets go of a chat; nothing happens when `run` does not hold it.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn release(&self, chat: &str, run: &str) -> Result<(), StoreError> {
+        let (chat, run) = (chat.to_owned(), run.to_owned());
+        self.writer
+            .write(move |connection| {
+                Box::pin(async move {
+                    sqlx::query("DELETE FROM runs WHERE chat = ? AND id = ?")
+                        .bind(chat)
+                        .bind(run)
+                        .execute(connection)
+                        .await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// All claims, oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn claims(&self) -> Result<Vec<Claim>, StoreError> {
+        let rows: Vec<(String, String, u32)> =
+            sqlx::query_as("SELECT chat, id, tries FROM runs ORDER BY started, chat").fetch_all(&self.readers).await?;
+        Ok(rows.into_iter().map(|(chat, run, tries)| Claim { chat, run, tries }).collect())
+    }
+
+    /// Counts one more resumption of a run, before it starts.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn count_try(&self, chat: &str, run: &str) -> Result<(), StoreError> {
+        let (chat, run) = (chat.to_owned(), run.to_owned());
+        self.writer
+            .write(move |connection| {
+                Box::pin(async move {
+                    sqlx::query("UPDATE runs SET tries = tries + 1 WHERE chat = ? AND id = ?")
+                        .bind(chat)
+                        .bind(run)
+                        .execute(connection)
+                        .await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+/// The run that holds a chat.
+pub(super) async fn holder(connection: &mut SqliteConnection, chat: &str) -> Result<Option<String>, StoreError> {
+    Ok(sqlx::query_scalar("SELECT id FROM runs WHERE chat = ?").bind(chat).fetch_optional(connection).await?)
+}
+
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    chat: &str,
+    run: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO runs (chat, id, started, lease) VALUES (?, ?, ?, ?)")
+        .bind(chat)
+        .bind(run)
+        .bind(now)
+        .bind(now + LEASE_MS)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
