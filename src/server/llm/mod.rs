@@ -1,7 +1,12 @@
 //! Models: what a request is, and the dialects that answer it.
 
 pub mod catalog;
+pub mod draft;
+pub mod error;
 pub mod lesson;
+pub mod openai_completions;
+pub mod sse;
+pub mod transport;
 
 use futures::stream::BoxStream;
 use serde_json::Value;

@@ -1,0 +1,3 @@
+//! What tests share: builders and fakes.
+
+pub(crate) mod provider;
