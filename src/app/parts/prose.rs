@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::app::state::Keyed;
-use crate::app::transcript::markdown::blocks;
+use crate::app::transcript::markdown::{Html, Stream};
 
 /// Markdown that may still grow.
 #[component]
@@ -15,18 +15,24 @@ pub fn Prose(
     #[prop(into)]
     open: Signal<bool>,
 ) -> impl IntoView {
-    let rows = Keyed::new(numbered(&text.get_untracked()));
+    let mut stream = Stream::default();
+    let mut shown = move || {
+        let text = text.get();
+        if open.get() { stream.grow(&text) } else { stream.finish(&text) };
+        numbered(stream.blocks())
+    };
+    let rows = Keyed::new(untrack(&mut shown));
     let growing = rows.clone();
-    Effect::new(move |_| growing.sync(numbered(&text.read())));
+    Effect::new(move |_| growing.sync(shown()));
     view! {
         <div class="prose" class:open=open>
             <For each=move || rows.rows() key=|row| row.key let:row>
-                <div class="block" inner_html=move || row.value.get()></div>
+                <div class="block" inner_html=move || row.value.get().into_string()></div>
             </For>
         </div>
     }
 }
 
-fn numbered(text: &str) -> Vec<(usize, String)> {
-    blocks(text).into_iter().map(Into::into).enumerate().collect()
+fn numbered(blocks: &[Html]) -> Vec<(usize, Html)> {
+    blocks.iter().cloned().enumerate().collect()
 }

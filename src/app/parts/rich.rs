@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::app::transcript::markdown::blocks;
+use crate::app::transcript::markdown::{Html, blocks};
 
 /// A text that is there whole; a single paragraph loses its `<p>`, so that it fits into a label.
 #[component]
@@ -11,7 +11,7 @@ pub fn Rich(#[prop(into)] text: String) -> impl IntoView {
 }
 
 fn html(text: &str) -> String {
-    let whole: String = blocks(text).into_iter().map(String::from).collect();
+    let whole: String = blocks(text).iter().map(Html::as_str).collect();
     let inner = whole.trim().strip_prefix("<p>").and_then(|rest| rest.strip_suffix("</p>"));
     match inner {
         Some(inner) if !inner.contains("<p>") => inner.to_owned(),

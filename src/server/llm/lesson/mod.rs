@@ -75,6 +75,7 @@ impl Lesson {
             api: Api::Lesson,
             base_url: String::new(),
             key: None::<Key>,
+            needs_key: false,
             reasoning: false,
             prices: Prices::default(),
             context_window: 1_000_000,
