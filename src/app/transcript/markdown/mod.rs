@@ -9,11 +9,13 @@
 //! may join the block before it. Two things reach further back: a reference definition (`[name]: address`) makes links of
 //! what named it, and a footnote's definition makes notes of its references. [`Stream`] builds on this.
 
+mod depth;
 mod href;
 mod repair;
 mod stream;
 mod writer;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser};
@@ -62,7 +64,7 @@ pub fn open_blocks(text: &str) -> Vec<Html> {
 /// A text as blocks.
 struct Rendered {
     blocks: Vec<Block>,
-    /// It has reference definitions or footnotes, so its blocks depend on each other.
+    /// Its blocks can't be rendered one by one: it has reference definitions or footnotes, or was made less deep.
     entangled: bool,
 }
 
@@ -74,8 +76,11 @@ struct Block {
 
 fn rendered(text: &str) -> Rendered {
     let (text, rest) = text.split_at(limit(text));
+    let shallow = depth::shallow(text);
+    let text = shallow.as_ref();
     let parser = Parser::new_ext(text, options());
-    let entangled = text.contains("[^") || parser.reference_definitions().iter().next().is_some();
+    let is_changed = matches!(shallow, Cow::Owned(_));
+    let entangled = is_changed || text.contains("[^") || parser.reference_definitions().iter().next().is_some();
     let mut writer = Writer::new(text);
     let mut blocks = Vec::new();
     let mut events = Vec::new();

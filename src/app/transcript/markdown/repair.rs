@@ -166,8 +166,9 @@ fn open_marks(text: &str, start: usize) -> Vec<Open> {
     let mut code: Option<Open> = None;
     let mut at = start;
     while at < bytes.len() {
-        let run = bytes[at..].iter().take(RUN).take_while(|&&byte| byte == bytes[at]).count();
-        at += match (bytes[at], code) {
+        let byte = bytes[at];
+        let run = if matches!(byte, b'`' | b'*') { run(&bytes[at..]) } else { 1 };
+        at += match (byte, code) {
             (b'`', Some(Open::Code { count, .. })) if count == run => {
                 code = None;
                 run
@@ -200,6 +201,11 @@ fn open_marks(text: &str, start: usize) -> Vec<Open> {
     }
     open.extend(code);
     open
+}
+
+/// How often the first byte stands there.
+fn run(bytes: &[u8]) -> usize {
+    bytes.iter().take(RUN).take_while(|&&byte| byte == bytes[0]).count()
 }
 
 fn toggle_strong(open: &mut Vec<Open>, bytes: &[u8], at: usize) {

@@ -193,6 +193,8 @@ fn pathological() -> Vec<(&'static str, String)> {
         ("formulas", "$a$ ".repeat(100_000)),
         ("backticks", (0..1000).map(|count| format!("{} ", "`".repeat(count))).collect()),
         ("quoted lines", format!("{}q\n{}", "> ".repeat(10_000), "q\n".repeat(100_000))),
+        ("listed lines", format!("{}q\n{}", "- ".repeat(10_000), "q\n".repeat(100_000))),
+        ("numbered lines", format!("{}q\n{}", "1. > ".repeat(10_000), "q\n".repeat(100_000))),
         ("footnotes", "[^a]\n\n[^a]: x\n\n".repeat(20_000)),
     ]
 }
