@@ -1,13 +1,87 @@
-//! The only file that branches on the browser: what the page asks of it, and what the server says instead (nothing).
+//! The only file that branches on the browser: what the page asks of it, and what stands in for it on the server, where
+//! nobody scrolls, types or waits.
 
 #[cfg(feature = "hydrate")]
 pub use crate::client::{
-    clock::{Ticker, every, next_frame},
-    dom::{
-        announce_focus, at_end, focus, is_visible, navigate, on_key, on_scroll, on_visibility, prefers_still,
-        scroll_to_end, set_title,
-    },
-    events::{Following, follow},
+    clock::{Ticker, every, next_frame, sleep},
+    dom::{Listening, at_end, focus, focus_is_free, is_visible, on_scroll, on_visibility, scroll_to_end},
+    events::{Following, Told, follow},
     http::get,
     storage::{draft, new_id, remember_draft},
 };
+
+#[cfg(not(feature = "hydrate"))]
+pub use nowhere::*;
+
+#[cfg(not(feature = "hydrate"))]
+mod nowhere {
+    use crate::app::native::{AgentEvent, ErrorBody, ErrorKind, Seq};
+
+    pub struct Ticker;
+    pub struct Listening;
+    pub struct Following;
+
+    pub enum Told {
+        Event(Option<Seq>, Box<AgentEvent>),
+        Lost,
+    }
+
+    pub fn every(_: u32, _: impl FnMut() + 'static) -> Ticker {
+        Ticker
+    }
+
+    pub fn next_frame(_: impl FnOnce() + 'static) {}
+
+    pub async fn sleep(_: u32) {}
+
+    #[must_use]
+    pub fn at_end() -> bool {
+        true
+    }
+
+    pub fn focus(_: &str) {}
+
+    #[must_use]
+    pub fn focus_is_free() -> bool {
+        false
+    }
+
+    #[must_use]
+    pub fn is_visible() -> bool {
+        false
+    }
+
+    pub fn on_scroll(_: impl FnMut() + 'static) -> Option<Listening> {
+        None
+    }
+
+    pub fn on_visibility(_: impl FnMut() + 'static) -> Option<Listening> {
+        None
+    }
+
+    pub fn scroll_to_end() {}
+
+    pub fn follow(_: &str, _: impl FnMut(Told) + 'static) -> Following {
+        Following
+    }
+
+    /// Reads go straight to the server's parts there.
+    ///
+    /// # Errors
+    /// Always.
+    pub async fn get<T>(_: &str) -> Result<T, ErrorBody> {
+        Err(ErrorBody::new(ErrorKind::Offline, "There is no browser here."))
+    }
+
+    #[must_use]
+    pub fn draft(_: &str) -> String {
+        String::new()
+    }
+
+    pub fn remember_draft(_: &str, _: &str) {}
+
+    #[must_use]
+    pub fn new_id() -> String {
+        String::new()
+    }
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::llm::catalog::{Api, Key, Model, Prices};
+use super::llm::lesson::Lesson;
 
 /// All that can be set from outside; the README lists the variables.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ fn model(var: &dyn Fn(&str) -> Option<String>) -> Result<Model, ConfigError> {
             }
         };
         if api == Api::Lesson {
-            return Ok(lesson());
+            return Ok(Lesson::model());
         }
         let base_url = var("LEARNHARNESS_BASE_URL").ok_or_else(|| ConfigError {
             name: "LEARNHARNESS_BASE_URL",
@@ -87,11 +88,7 @@ fn model(var: &dyn Fn(&str) -> Option<String>) -> Result<Model, ConfigError> {
     if let Some(key) = var("OPENAI_API_KEY") {
         return Ok(Model { key: Some(Key(key)), ..hosted("openai", "https://api.openai.com/v1", "gpt-5-mini") });
     }
-    Ok(lesson())
-}
-
-fn lesson() -> Model {
-    Model { api: Api::Lesson, needs_key: false, reasoning: false, ..hosted("learnharness", "", "lesson") }
+    Ok(Lesson::model())
 }
 
 fn hosted(provider: &str, base_url: &str, id: &str) -> Model {

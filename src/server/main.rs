@@ -38,7 +38,8 @@ async fn serve() -> Result<(), Failure> {
     let config = Arc::new(Config::from_env()?);
     let _lock = own(&config.data)?;
     let store = Store::open(&config.data.join("learnharness.db")).await?;
-    let runs = Runs::new(store.clone(), llm::models(&config));
+    let models = llm::models(config.model.clone(), &config.data.join("lessons"), config.pace)?;
+    let runs = Runs::new(store.clone(), models);
     runs.recover().await?;
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
     let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;

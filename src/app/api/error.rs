@@ -31,7 +31,7 @@ impl FromServerFnError for ErrorBody {
 fn set_status(_: u16) {}
 
 #[cfg(feature = "ssr")]
-fn set_status(status: u16) {
+pub(super) fn set_status(status: u16) {
     use axum::http::StatusCode;
     use leptos::prelude::use_context;
     if let (Some(response), Ok(status)) = (use_context::<leptos_axum::ResponseOptions>(), StatusCode::from_u16(status))

@@ -75,3 +75,9 @@ pub async fn chat(id: &str, after: Seq) -> Result<ChatView, ErrorBody> {
     #[cfg(not(feature = "ssr"))]
     return super::platform::get(&format!("/api/chats/{id}?after={after}")).await;
 }
+
+/// Gives the page that is being rendered the status 404.
+pub fn answer_not_found() {
+    #[cfg(feature = "ssr")]
+    error::set_status(404);
+}

@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use crate::app::native::error::ErrorBody;
 use crate::app::native::event::{AgentEvent, ToolOutput};
-use crate::app::native::view::Phase;
 use crate::app::native::{AssistantEvent, AssistantMessage, Message, Seq, Stored, fold};
-use crate::app::transcript::scan;
 
 /// A chat as a reader knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,11 +75,6 @@ impl Live {
     #[must_use]
     pub fn position(&self) -> Seq {
         self.record.last().map_or(Seq::START, |stored| stored.seq)
-    }
-
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        scan::phase(&self.record)
     }
 
     /// Takes messages of the record that came by another way than the stream; what it holds already is left alone.
@@ -290,6 +283,23 @@ mod tests {
         check(json!({"type": "agent_end", "messages": []}), false, false);
         check(json!({"type": "turn-settled"}), false, true);
         check(json!({"type": "agent_start"}), true, false);
+    }
+
+    #[test]
+    fn what_a_turn_left_unfinished_ends_with_it() {
+        let start = json!({"type": "tool_execution_start", "toolCallId": "a", "toolName": "ls", "args": {}});
+        let turn_end = json!({"type": "turn_end", "message": {"role": "assistant"}, "toolResults": []});
+        for ending in [turn_end, json!({"type": "turn_start"}), json!({"type": "agent_end", "messages": []})] {
+            let mut live = Live::default();
+            live.apply(Some(Seq::START), &event(json!({"type": "agent_start"})));
+            live.apply(
+                Some(Seq::START),
+                &AgentEvent::MessageStart { message: sample::message("teacher[pending] A", 0) },
+            );
+            live.apply(Some(Seq::START), &event(start.clone()));
+            live.apply(Some(Seq::START), &event(ending));
+            assert_eq!((live.tail.open, live.tail.tools), (None, Vec::new()));
+        }
     }
 
     #[test]

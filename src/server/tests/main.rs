@@ -5,9 +5,13 @@
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
 //! - `recovery`: what a new process makes of what the one before left.
 //! - `guard`: who is let in.
+//! - `openai`: the dialect against a scripted provider.
 //! - `tidy`: the house rules of the source tree.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
+
 mod guard;
+mod openai;
 mod record;
 mod recovery;
 mod run_loop;

@@ -1,7 +1,8 @@
-//! What the stories share: an application over an empty store, a model driven by hand, and readers of streams.
+//! What tests share: an application over an empty store, a model driven by hand, a provider, and readers of streams.
 
 pub(crate) mod app;
 pub(crate) mod model;
+pub(crate) mod provider;
 pub(crate) mod reader;
 
 use std::time::Duration;

@@ -1,0 +1,133 @@
+//! `/chat/{id}`: a lesson.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+use leptos_router::hooks::use_params_map;
+
+use super::not_found::NotFound;
+use crate::app::api;
+use crate::app::native::view::{ChatView, Phase};
+use crate::app::native::{ErrorKind, Seq};
+use crate::app::parts::activity::Activity;
+use crate::app::parts::chats::{Changes, Chats};
+use crate::app::parts::composer::Composer;
+use crate::app::parts::dock::Dock;
+use crate::app::parts::progress::Progress;
+use crate::app::parts::status::Status;
+use crate::app::parts::transcript::Transcript;
+use crate::app::parts::usage::UsageView;
+use crate::app::platform;
+use crate::app::state::Session;
+
+/// The page of one chat.
+#[component]
+pub fn ChatPage() -> impl IntoView {
+    let params = use_params_map();
+    let id = move || params.read().get("id").unwrap_or_default();
+    let chat = Resource::new(id, |id| async move { api::chat(&id, Seq::START).await });
+    view! {
+        <Suspense>
+            {move || Suspend::new(async move {
+                match chat.await {
+                    Ok(view) => view! { <Lesson view/> }.into_any(),
+                    Err(error) if error.error.kind == ErrorKind::NotFound => view! { <NotFound/> }.into_any(),
+                    Err(error) => view! { <Unreadable words=error.error.message/> }.into_any(),
+                }
+            })}
+        </Suspense>
+    }
+}
+
+#[component]
+fn Unreadable(words: String) -> impl IntoView {
+    view! {
+        <div class="frame">
+            <Chats/>
+            <main class="page"><h1>"This lesson cannot be shown"</h1><p role="alert">{words}</p></main>
+        </div>
+    }
+}
+
+#[component]
+fn Lesson(view: ChatView) -> impl IntoView {
+    let session = Session::new(view);
+    let sheet = RwSignal::new(None::<&'static str>);
+    begin(session);
+    let status = move || match (session.running.get(), session.submitted.get()) {
+        (true, _) => "streaming",
+        (false, true) => "submitted",
+        (false, false) => "ready",
+    };
+    let phase = move || match session.outline.read().phase {
+        Phase::Probe => "probe",
+        Phase::Plan => "plan",
+        Phase::Teach => "teach",
+    };
+    view! {
+        <Title text=move || session.outline.read().title.clone()/>
+        <div class="frame with-rail" data-sheet=move || sheet.get().unwrap_or("none")>
+            <Chats/>
+            <main data-status=status data-phase=phase>
+                <div class="sheets">
+                    <SheetButton sheet name="chats" label="Chats"/>
+                    <SheetButton sheet name="progress" label="Progress"/>
+                </div>
+                <div class="column">
+                    <h1>{move || session.outline.read().title.clone()}</h1>
+                    <Transcript session/>
+                </div>
+                <div class="dock">
+                    <Dock session/>
+                    <Status session/>
+                    <Composer session/>
+                </div>
+            </main>
+            <aside class="rail" aria-label="Activity">
+                <Progress session/>
+                <Activity/>
+                <UsageView session/>
+            </aside>
+        </div>
+    }
+}
+
+/// On a small screen the rails are sheets; this opens and closes one.
+#[component]
+fn SheetButton(sheet: RwSignal<Option<&'static str>>, name: &'static str, label: &'static str) -> impl IntoView {
+    let open = move || sheet.get() == Some(name);
+    view! {
+        <button type="button" class="bare" aria-expanded=move || open().to_string() on:click=move |_| sheet.set((!open()).then_some(name))>
+            {label}
+        </button>
+    }
+}
+
+/// What the page does in the browser beside showing: follow the chat, keep the end in sight, keep the list of chats true.
+fn begin(session: Session) {
+    let changes = expect_context::<Changes>();
+    let pinned = RwSignal::new(true);
+    let listening = StoredValue::new_local(None);
+    Effect::new(move |_| {
+        session.begin();
+        listening.set_value(platform::on_scroll(move || {
+            let _ = pinned.try_set(platform::at_end());
+        }));
+    });
+    on_cleanup(move || {
+        listening.try_set_value(None);
+    });
+    Effect::new(move |_| {
+        session.shown.track();
+        session.running.track();
+        if pinned.get_untracked() {
+            platform::next_frame(platform::scroll_to_end);
+        }
+    });
+    Effect::new(move |before: Option<bool>| {
+        let running = session.running.get();
+        if before == Some(true) && !running {
+            changes.0.update(|count| *count += 1);
+        }
+        running
+    });
+}

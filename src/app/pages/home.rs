@@ -1,0 +1,99 @@
+//! `/`: where a lesson begins.
+
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_meta::Title;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+
+use crate::app::api;
+use crate::app::native::{ErrorBody, InputEvent};
+use crate::app::parts::chats::{Changes, Chats};
+use crate::app::parts::composer::sends;
+use crate::app::platform;
+
+/// The home page.
+#[component]
+pub fn Home() -> impl IntoView {
+    view! {
+        <Title text="learnharness" formatter=|title| title/>
+        <div class="frame">
+            <Chats/>
+            <main class="page home">
+                <h1>"What do you want to learn?"</h1>
+                <p class="lead">
+                    "A teacher asks a few questions first, proposes a plan, and then teaches in small steps, each with a quiz."
+                </p>
+                <Begin/>
+            </main>
+        </div>
+    }
+}
+
+#[component]
+fn Begin() -> impl IntoView {
+    let text = RwSignal::new(String::new());
+    let busy = RwSignal::new(false);
+    let trouble = RwSignal::new(None::<String>);
+    let changes = expect_context::<Changes>();
+    let navigate = StoredValue::new(use_navigate());
+    Effect::new(move |_| {
+        let draft = platform::draft("new");
+        if !draft.is_empty() {
+            text.set(draft);
+        }
+    });
+    let write = move |words: String| {
+        platform::remember_draft("new", &words);
+        text.set(words);
+    };
+    let start = move || {
+        let words = text.get_untracked();
+        if words.trim().is_empty() || busy.get_untracked() {
+            return;
+        }
+        busy.set(true);
+        trouble.set(None);
+        spawn_local(async move {
+            match begun(words).await {
+                Ok(chat) => {
+                    platform::remember_draft("new", "");
+                    changes.0.update(|count| *count += 1);
+                    navigate.with_value(|go| go(&format!("/chat/{chat}"), NavigateOptions::default()));
+                }
+                Err(error) => {
+                    let _ = trouble.try_set(Some(error.error.message));
+                    let _ = busy.try_set(false);
+                }
+            }
+        });
+    };
+    view! {
+        <form class="begin" on:submit=move |event| { event.prevent_default(); start(); }>
+            <textarea
+                aria-label="Message"
+                rows="3"
+                dir="auto"
+                placeholder="Teach me fractions"
+                prop:value=move || text.get()
+                on:input=move |event| write(event_target_value(&event))
+                on:keydown=move |event| if sends(&event) { event.prevent_default(); start(); }
+            ></textarea>
+            <button class="go" disabled=move || text.read().trim().is_empty() || busy.get()>"Start"</button>
+            <p class="status" role="status">{move || if busy.get() { "Starting…" } else { "" }}</p>
+            {move || trouble.get().map(|words| view! { <p class="trouble" role="alert">{words}</p> })}
+        </form>
+        <ul class="ideas" aria-label="Ideas">
+            {["Teach me fractions", "Teach me Rust ownership"].map(|idea| view! {
+                <li><button type="button" class="bare" on:click=move |_| { write(idea.to_owned()); start(); }>{idea}</button></li>
+            }).collect_view()}
+        </ul>
+    }
+}
+
+/// Makes a chat and says the first words in it.
+async fn begun(words: String) -> Result<String, ErrorBody> {
+    let made = api::create_chat().await?;
+    api::take_input(made.id.clone(), Some(platform::new_id()), InputEvent::Text { text: words, note: None }).await?;
+    Ok(made.id)
+}

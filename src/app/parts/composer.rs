@@ -1,0 +1,57 @@
+//! Where the learner writes.
+
+use leptos::prelude::*;
+
+use crate::app::platform;
+use crate::app::state::Session;
+
+/// The composer of a chat. Enter sends, Shift+Enter breaks the line; what is typed survives a reload.
+#[component]
+pub fn Composer(session: Session) -> impl IntoView {
+    let text = RwSignal::new(String::new());
+    let chat = session.chat;
+    Effect::new(move |_| {
+        let draft = platform::draft(&chat.get_value());
+        if !draft.is_empty() {
+            text.set(draft);
+        }
+    });
+    let write = move |words: String| {
+        platform::remember_draft(&chat.get_value(), &words);
+        text.set(words);
+    };
+    let send = move || {
+        let words = text.get_untracked();
+        if words.trim().is_empty() || session.submitted.get_untracked() || session.running.get_untracked() {
+            return;
+        }
+        write(String::new());
+        session.say(words, write);
+    };
+    view! {
+        <form class="compose" on:submit=move |event| { event.prevent_default(); send(); }>
+            <textarea
+                aria-label="Message"
+                rows="1"
+                dir="auto"
+                placeholder="Write to your teacher"
+                prop:value=move || text.get()
+                on:input=move |event| write(event_target_value(&event))
+                on:keydown=move |event| if sends(&event) { event.prevent_default(); send(); }
+            ></textarea>
+            <Show
+                when=move || session.running.get()
+                fallback=move || view! {
+                    <button class="go" disabled=move || text.read().trim().is_empty() || session.submitted.get()>"Send"</button>
+                }
+            >
+                <button type="button" class="stop" on:click=move |_| session.stop()>"Stop"</button>
+            </Show>
+        </form>
+    }
+}
+
+/// True for Enter alone, outside of an input method's composition.
+pub fn sends(event: &leptos::ev::KeyboardEvent) -> bool {
+    event.key() == "Enter" && !event.shift_key() && !event.is_composing()
+}

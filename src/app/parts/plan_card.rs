@@ -1,0 +1,77 @@
+//! A plan in the transcript, with the learner's word on it while it waits.
+
+use leptos::prelude::*;
+
+use crate::app::native::InputEvent;
+use crate::app::platform;
+use crate::app::state::Session;
+use crate::app::transcript::unit::{self, PlanState};
+
+/// The plan's blocks; the one that waits has the verdict below.
+#[component]
+pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
+    let note = match card.state {
+        PlanState::Waiting => None,
+        PlanState::Accepted => Some("Accepted"),
+        PlanState::SentBack => Some("Sent back"),
+        PlanState::Superseded => Some("Replaced by a later plan"),
+    };
+    let blocks = card
+        .plan
+        .blocks
+        .into_iter()
+        .map(|block| view! { <li>{block.title}<small>{block.objective}</small></li> })
+        .collect_view();
+    let waits = card.state == PlanState::Waiting;
+    view! {
+        <section class="card plan" class:past={!waits && card.state != PlanState::Accepted} aria-label=if waits { "Plan" } else { "Earlier plan" }>
+            <h2>{card.plan.title}</h2>
+            <p>{card.plan.goal}</p>
+            <ol>{blocks}</ol>
+            {note.map(|note| view! { <p class="quiet">{note}</p> })}
+            {waits.then(|| view! { <VerdictForm session/> })}
+        </section>
+    }
+}
+
+#[component]
+fn VerdictForm(session: Session) -> impl IntoView {
+    let changing = RwSignal::new(false);
+    let note = RwSignal::new(String::new());
+    let idle = move || !session.submitted.get() && !session.running.get();
+    let accept = move |_| session.input(InputEvent::Verdict { accepted: true, note: None });
+    let change = move |_| {
+        changing.set(true);
+        platform::next_frame(|| platform::focus("#plan-changes"));
+    };
+    let send = move |event: leptos::ev::SubmitEvent| {
+        event.prevent_default();
+        session.input(InputEvent::Verdict { accepted: false, note: Some(note.get_untracked()) });
+    };
+    view! {
+        <Show
+            when=move || changing.get()
+            fallback=move || view! {
+                <div class="row">
+                    <button type="button" class="go" on:click=accept disabled=move || !idle()>"Accept plan"</button>
+                    <button type="button" on:click=change disabled=move || !idle()>"Ask for changes"</button>
+                </div>
+            }
+        >
+            <form on:submit=send class="changes">
+                <label for="plan-changes">"What should change?"</label>
+                <textarea
+                    id="plan-changes"
+                    rows="2"
+                    placeholder="For example: skip the first block, or make it shorter"
+                    prop:value=move || note.get()
+                    on:input=move |event| note.set(event_target_value(&event))
+                ></textarea>
+                <div class="row">
+                    <button class="go" disabled=move || !idle() || note.read().trim().is_empty()>"Send changes"</button>
+                    <button type="button" class="bare" on:click=move |_| changing.set(false)>"Cancel"</button>
+                </div>
+            </form>
+        </Show>
+    }
+}

@@ -1,0 +1,66 @@
+//! A question in the transcript, once it has an answer.
+
+use leptos::prelude::*;
+
+use super::rich::Rich;
+use crate::app::native::question::{Graded, Verdict};
+use crate::app::transcript::unit::{self, Judgement, QuestionState};
+
+/// The question, what was answered and what became of it; a pending one is asked in the dock.
+#[component]
+pub fn QuestionCard(card: unit::QuestionCard) -> impl IntoView {
+    let question = card.question.text().to_owned();
+    let (class, outcome) = match card.state {
+        QuestionState::Pending => ("card asked waits", None),
+        QuestionState::Answered(graded) => {
+            (class_of(&graded, card.judgement.as_ref()), Some(outcome(graded, card.judgement)))
+        }
+        QuestionState::Told(text) => ("card asked", Some(view! { <p class="answer">{text}</p> }.into_any())),
+        QuestionState::Closed => ("card asked", Some(view! { <p class="answer">"Not answered."</p> }.into_any())),
+    };
+    let waits = outcome.is_none();
+    view! {
+        <section class=class aria-label="Question and answer">
+            <p class="asks"><Rich text=question/></p>
+            {outcome}
+            {waits.then(|| view! { <p class="answer">"Waits for your answer below."</p> })}
+            {card.objection.map(|reason| view! { <p class="answer">"You objected: "{reason}</p> })}
+        </section>
+    }
+}
+
+fn class_of(graded: &Graded, judgement: Option<&Judgement>) -> &'static str {
+    match (graded.verdict, judgement.map(|judgement| judgement.verdict.as_str())) {
+        (Verdict::Correct, _) | (Verdict::Open, Some("correct")) => "card asked good",
+        (Verdict::Wrong, _) | (Verdict::Open, Some(_)) => "card asked bad",
+        (Verdict::Open | Verdict::DontKnow | Verdict::Skipped | Verdict::Noted | Verdict::NotAnswered, _) => {
+            "card asked"
+        }
+    }
+}
+
+fn outcome(graded: Graded, judgement: Option<Judgement>) -> AnyView {
+    let shown = graded.answer.shown();
+    let tag = match (graded.verdict, judgement.as_ref().map(|judgement| judgement.verdict.as_str())) {
+        (Verdict::Correct, _) | (Verdict::Open, Some("correct")) => "Correct.",
+        (Verdict::Wrong, _) | (Verdict::Open, Some(_)) => "Not quite.",
+        (Verdict::Open, None) => "Your teacher looks at it.",
+        (Verdict::DontKnow, _) => "You don't know this yet.",
+        (Verdict::Skipped, _) => "Skipped.",
+        (Verdict::NotAnswered, _) => "Not answered.",
+        (Verdict::Noted, _) => "",
+    };
+    let right =
+        (graded.verdict == Verdict::Wrong || graded.verdict == Verdict::DontKnow).then(|| graded.correct.join(", "));
+    let right = right.filter(|right| !right.is_empty());
+    view! {
+        <p class="answer">
+            {(!tag.is_empty()).then(|| view! { <strong class="tag">{tag}</strong>" " })}
+            {(!shown.is_empty()).then(|| view! { "You answered " <b><Rich text=shown/></b> "." })}
+            {right.map(|right| view! { " Right is " <b><Rich text=right/></b> "." })}
+        </p>
+        {graded.note.map(|note| view! { <p class="why"><Rich text=note/></p> })}
+        {judgement.map(|judgement| view! { <p class="why"><Rich text=judgement.reason/></p> })}
+    }
+    .into_any()
+}

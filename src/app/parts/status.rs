@@ -1,0 +1,26 @@
+//! What goes on, said for eyes and ears: the run's state, the last grading, and what went wrong.
+
+use leptos::prelude::*;
+
+use crate::app::native::view::Next;
+use crate::app::state::{Link, Session};
+
+/// The status line above the composer.
+#[component]
+pub fn Status(session: Session) -> impl IntoView {
+    let words = move || match (session.link.get(), session.submitted.get(), session.running.get()) {
+        (Link::Lost, _, _) => "Connecting again…",
+        (_, true, _) => "Sending…",
+        (_, _, true) => "Your teacher is writing…",
+        (Link::Resting | Link::Streaming, false, false) => match session.outline.read().next {
+            Next::Answer(_) => "A question waits for you.",
+            Next::Verdict(_) => "The plan waits for your word.",
+            Next::Idle | Next::Reply | Next::Handoff => "",
+        },
+    };
+    view! {
+        <p class="status" class:busy=move || session.running.get() || session.submitted.get() role="status">{words}</p>
+        <p class="hidden" role="status">{move || session.feedback.get()}</p>
+        {move || session.trouble.get().map(|words| view! { <p class="trouble" role="alert">{words}</p> })}
+    }
+}

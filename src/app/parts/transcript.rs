@@ -1,0 +1,178 @@
+//! The lesson as one continuous document: its units and their parts.
+
+use leptos::prelude::*;
+
+use super::plan_card::PlanCard;
+use super::prose::Prose;
+use super::question_card::QuestionCard;
+use crate::app::native::InputEvent;
+use crate::app::native::plan::BlockStatus;
+use crate::app::state::{Keyed, Session};
+use crate::app::transcript::unit::{Body, Notice, Part, PartKey, Steer, ToolLine, ToolState, Unit, Who};
+
+/// The transcript of a session.
+#[component]
+pub fn Transcript(session: Session) -> impl IntoView {
+    let units = session.units();
+    view! {
+        <div class="lesson" role="log" aria-label="Lesson" aria-busy=move || session.running.get().to_string()>
+            <For each=move || units.rows() key=|row| row.key let:row>
+                <UnitView session unit=row.value/>
+            </For>
+        </div>
+    }
+}
+
+#[component]
+fn UnitView(session: Session, unit: ArcRwSignal<Unit>) -> impl IntoView {
+    let first = unit.get_untracked();
+    let (class, name) = match first.who {
+        Who::Learner => ("unit learner", "You"),
+        Who::Teacher => ("unit teacher", "Teacher"),
+        Who::Lesson => ("unit marker", "Lesson"),
+    };
+    let parts = Keyed::new(keyed(first.parts));
+    let growing = parts.clone();
+    Effect::new(move |_| growing.sync(keyed(unit.get().parts)));
+    view! {
+        <article class=class aria-label=name>
+            <For each=move || parts.rows() key=|row| row.key let:row>
+                <PartView session body=row.value/>
+            </For>
+        </article>
+    }
+}
+
+/// Parts by key and kind: a part that becomes another kind is another part.
+fn keyed(parts: Vec<Part>) -> Vec<((PartKey, std::mem::Discriminant<Body>), Body)> {
+    parts.into_iter().map(|part| ((part.key, std::mem::discriminant(&part.body)), part.body)).collect()
+}
+
+#[component]
+fn PartView(session: Session, body: ArcRwSignal<Body>) -> impl IntoView {
+    let grows = matches!(*body.read_untracked(), Body::Prose { .. } | Body::Thinking { .. });
+    if !grows {
+        return (move || still(session, body.get())).into_any();
+    }
+    let words = body.clone();
+    let text = Signal::derive(move || match &*words.read() {
+        Body::Prose { text, .. } | Body::Thinking { text, .. } => text.clone(),
+        _ => String::new(),
+    });
+    let thinks = matches!(*body.read_untracked(), Body::Thinking { .. });
+    let open = Signal::derive(move || {
+        matches!(&*body.read(), Body::Prose { open: true, .. } | Body::Thinking { open: true, .. })
+    });
+    if thinks { view! { <Thinking text open/> }.into_any() } else { view! { <Prose text open/> }.into_any() }
+}
+
+/// A part that is shown anew when it changes.
+fn still(session: Session, body: Body) -> AnyView {
+    match body {
+        Body::Said { text, images } => view! { <Said text images/> }.into_any(),
+        Body::Question(card) => view! { <QuestionCard card=*card/> }.into_any(),
+        Body::Plan(card) => view! { <PlanCard session card=*card/> }.into_any(),
+        Body::Tool(line) => view! { <ToolView line=*line/> }.into_any(),
+        Body::Separator => view! { <hr class="step"/> }.into_any(),
+        Body::Progress { block_id, title, status } => {
+            let verb = match status {
+                BlockStatus::Open => "Open",
+                BlockStatus::Started => "Started",
+                BlockStatus::Done => "Finished",
+            };
+            view! { <p class="quiet">{verb}": "<b>{title.unwrap_or(block_id)}</b></p> }.into_any()
+        }
+        Body::Stopped { .. } => view! { <p class="quiet">"You stopped the teacher here."</p> }.into_any(),
+        Body::Failed { words, can_retry } => view! { <Failed session words can_retry/> }.into_any(),
+        Body::Notice(notice) => view! { <p class="quiet notice">{notice_words(notice)}</p> }.into_any(),
+        Body::Verdict { accepted: true, .. } => view! { <p class="quiet">"You accepted the plan."</p> }.into_any(),
+        Body::Verdict { accepted: false, note } => view! {
+            <p class="quiet">"You asked for changes to the plan."</p>
+            {note.map(|text| view! { <Said text images=0/> })}
+        }
+        .into_any(),
+        Body::Handoff(assessment) => view! { <Handoff assessment/> }.into_any(),
+        Body::Steer(steer) => view! { <SteerView steer/> }.into_any(),
+        Body::Note { text } => view! { <p class="quiet">{text}</p> }.into_any(),
+        // Those grow, and have a view of their own.
+        Body::Prose { .. } | Body::Thinking { .. } => ().into_any(),
+    }
+}
+
+#[component]
+fn Said(text: String, images: usize) -> impl IntoView {
+    let pictures = (images > 0).then(|| view! { <small>{images}" picture(s)"</small> });
+    view! { <div class="said" dir="auto">{text}{pictures}</div> }
+}
+
+#[component]
+fn Thinking(text: Signal<String>, open: Signal<bool>) -> impl IntoView {
+    view! {
+        <details class="thinking">
+            <summary>{move || if open.get() { "Thinking…" } else { "Thought" }}</summary>
+            <div class="thought">{text}</div>
+        </details>
+    }
+}
+
+#[component]
+fn ToolView(line: ToolLine) -> impl IntoView {
+    let state = match line.state {
+        ToolState::Writing | ToolState::Running => "…",
+        ToolState::Done => "",
+        ToolState::Failed => " failed",
+        ToolState::Cut => " was cut off",
+    };
+    let args = serde_json::to_string_pretty(&line.args).unwrap_or_default();
+    view! {
+        <details class="tool" class:failed={line.state == ToolState::Failed}>
+            <summary>{line.label}{state}</summary>
+            <pre tabindex="0">{args}</pre>
+            {(!line.text.is_empty()).then(|| view! { <pre tabindex="0">{line.text}</pre> })}
+        </details>
+    }
+}
+
+#[component]
+fn Failed(session: Session, words: String, can_retry: bool) -> impl IntoView {
+    let retry = move |_| session.input(InputEvent::Retry);
+    view! {
+        <div class="card failed" role="alert">
+            <p>{words}</p>
+            {can_retry.then(|| view! {
+                <button type="button" class="go" on:click=retry disabled=move || session.submitted.get()>"Retry"</button>
+            })}
+        </div>
+    }
+}
+
+#[component]
+fn Handoff(assessment: crate::app::native::marker::Assessment) -> impl IntoView {
+    let row = |name: &'static str, concepts: Vec<String>| {
+        (!concepts.is_empty()).then(|| view! { <div><dt>{name}</dt><dd>{concepts.join(", ")}</dd></div> })
+    };
+    view! {
+        <section class="card handoff" aria-label="Assessment">
+            <h2>"Where you stand"</h2>
+            <dl>
+                {row("Known", assessment.known)}
+                {row("Shaky", assessment.shaky)}
+                {row("New to you", assessment.unknown)}
+            </dl>
+        </section>
+    }
+}
+
+#[component]
+fn SteerView(steer: Steer) -> impl IntoView {
+    view! { <p class="quiet"><b>{steer.kind}</b>" "{steer.outcome}": "{steer.summary}</p> }
+}
+
+fn notice_words(notice: Notice) -> &'static str {
+    match notice {
+        Notice::TurnCap => "The teacher has worked long enough on this; write to go on.",
+        Notice::Storage => "The server could not save what came next.",
+        Notice::Length => "This answer is as long as the model may write.",
+        Notice::Interrupted => "The server went down here; the teacher goes on below.",
+    }
+}

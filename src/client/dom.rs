@@ -1,0 +1,100 @@
+//! The document: focus, scrolling, visibility and keys.
+
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use web_sys::{Document, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
+
+/// Pixels from the end that still count as being at the end.
+const NEAR_END: f64 = 120.0;
+
+/// Listens for as long as it lives.
+pub struct Listening {
+    remove: Option<Box<dyn FnOnce()>>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(remove) = self.remove.take() {
+            remove();
+        }
+    }
+}
+
+/// Says that the page answers now: tests and styles wait for it.
+pub fn mark_ready() {
+    if let Some(root) = document().and_then(|document| document.document_element()) {
+        let _ = root.set_attribute("data-hydrated", "true");
+    }
+}
+
+/// Moves the focus to the first element that `selector` finds.
+pub fn focus(selector: &str) {
+    let found = document().and_then(|document| document.query_selector(selector).ok().flatten());
+    if let Some(element) = found.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
+        let _ = element.focus();
+    }
+}
+
+/// True when the focus is on nothing in particular, so that moving it interrupts nobody.
+#[must_use]
+pub fn focus_is_free() -> bool {
+    let Some(active) = document().and_then(|document| document.active_element()) else { return true };
+    let empty = active.dyn_ref::<web_sys::HtmlTextAreaElement>().map(|area| area.value().is_empty());
+    active.tag_name() == "BODY" || empty == Some(true) || active.closest(".dock form").ok().flatten().is_some()
+}
+
+/// True while the page can be seen.
+#[must_use]
+pub fn is_visible() -> bool {
+    document().is_none_or(|document| document.visibility_state() == VisibilityState::Visible)
+}
+
+/// Calls `changed` when the page is shown or hidden.
+pub fn on_visibility(changed: impl FnMut() + 'static) -> Option<Listening> {
+    listen(document()?.unchecked_into(), "visibilitychange", changed)
+}
+
+/// Calls `moved` when the page scrolls.
+pub fn on_scroll(moved: impl FnMut() + 'static) -> Option<Listening> {
+    listen(window()?.unchecked_into(), "scroll", moved)
+}
+
+/// True while the end of the page is in sight.
+#[must_use]
+pub fn at_end() -> bool {
+    let measure = || {
+        let window = window()?;
+        let seen = window.scroll_y().ok()? + window.inner_height().ok()?.as_f64()?;
+        let height = f64::from(document()?.document_element()?.scroll_height());
+        Some(height - seen < NEAR_END)
+    };
+    measure().unwrap_or(true)
+}
+
+/// Scrolls to the end of the page, at once.
+pub fn scroll_to_end() {
+    let (Some(window), Some(root)) = (window(), document().and_then(|document| document.document_element())) else {
+        return;
+    };
+    let options = ScrollToOptions::new();
+    options.set_top(f64::from(root.scroll_height()));
+    options.set_behavior(ScrollBehavior::Instant);
+    window.scroll_to_with_scroll_to_options(&options);
+}
+
+fn listen(target: web_sys::EventTarget, name: &'static str, mut call: impl FnMut() + 'static) -> Option<Listening> {
+    let callback = Closure::<dyn FnMut()>::new(move || call());
+    target.add_event_listener_with_callback(name, callback.as_ref().unchecked_ref()).ok()?;
+    let remove = move || {
+        let _ = target.remove_event_listener_with_callback(name, callback.as_ref().unchecked_ref());
+    };
+    Some(Listening { remove: Some(Box::new(remove)) })
+}
+
+fn window() -> Option<Window> {
+    web_sys::window()
+}
+
+fn document() -> Option<Document> {
+    window()?.document()
+}

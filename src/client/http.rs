@@ -1,0 +1,23 @@
+//! Reads over HTTP, with errors in the one shape.
+
+use gloo_net::http::Request;
+use serde::de::DeserializeOwned;
+
+use crate::app::native::{ErrorBody, ErrorKind};
+
+/// Gets JSON from a path of this server.
+///
+/// # Errors
+/// What the server says, or `offline` when it cannot be reached.
+pub async fn get<T: DeserializeOwned>(path: &str) -> Result<T, ErrorBody> {
+    let offline = |_| ErrorBody::new(ErrorKind::Offline, "The server cannot be reached.");
+    let response = Request::get(path).send().await.map_err(offline)?;
+    let text = response.text().await.map_err(offline)?;
+    let unread =
+        |error: serde_json::Error| ErrorBody::new(ErrorKind::Internal, format!("The server's answer: {error}"));
+    if response.ok() {
+        serde_json::from_str(&text).map_err(unread)
+    } else {
+        Err(serde_json::from_str(&text).map_err(unread)?)
+    }
+}

@@ -1,0 +1,368 @@
+//! One streamed answer: chunks in, steps of the growing message out.
+//!
+//! As in the reference packages there is one text block and one thinking block, in the order of their first appearance,
+//! and every block ends when the stream does. Differences are listed in `tests/openai.rs`.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::app::native::event::ToolCallEntry;
+use crate::app::native::message::KnownBlock;
+use crate::app::native::{AssistantEvent, AssistantMessage, Block, StopReason, Usage};
+use crate::server::llm::StreamEvent;
+use crate::server::llm::catalog::Model;
+use crate::server::llm::draft::{Draft, finished_call};
+use crate::server::llm::error::{Category, ProviderError};
+
+use super::chunk::{CallPiece, Choice, Chunk, Delta, RawUsage};
+use super::details::Details;
+use super::halves::Halves;
+use super::think::{Piece, ThinkTags};
+
+pub(super) struct Answer {
+    model: Model,
+    draft: Draft,
+    text: Option<usize>,
+    thinking: Option<usize>,
+    calls: Vec<OpenCall>,
+    details: Details,
+    tags: ThinkTags,
+    text_halves: Halves,
+    thinking_halves: Halves,
+    /// How the provider said that it ended.
+    finish: Option<Result<StopReason, ProviderError>>,
+    /// Usage that came before the finish. Some servers send it with every chunk; it is applied once, at the end, so
+    /// that it does not make every update carry the message.
+    early_usage: Option<Usage>,
+}
+
+struct OpenCall {
+    block: usize,
+    index: Option<i64>,
+    halves: Halves,
+}
+
+/// What follows a chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    More,
+    /// The provider's own end mark: nothing follows.
+    Done,
+}
+
+impl Answer {
+    /// `timestamp` is Unix time in ms.
+    pub(super) fn new(model: Model, timestamp: i64) -> Self {
+        let message = AssistantMessage {
+            api: model.api.name().to_owned(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            timestamp,
+            ..AssistantMessage::default()
+        };
+        Self {
+            model,
+            draft: Draft::new(message),
+            text: None,
+            thinking: None,
+            calls: Vec::new(),
+            details: Details::default(),
+            tags: ThinkTags::default(),
+            text_halves: Halves::default(),
+            thinking_halves: Halves::default(),
+            finish: None,
+            early_usage: None,
+        }
+    }
+
+    pub(super) fn message(&self) -> &AssistantMessage {
+        self.draft.message()
+    }
+
+    /// True when the provider has said how the answer ended; usage may still follow.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Reads the data of one event.
+    pub(super) fn read(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
+        if data.trim() == "[DONE]" {
+            return Ok(Flow::Done);
+        }
+        let Some(chunk) = Chunk::read(data)? else { return Ok(Flow::More) };
+        if let Some(error) = &chunk.error {
+            return Err(ProviderError::reported(error));
+        }
+        self.read_names(&chunk);
+        let choice = chunk.choices.and_then(|choices| choices.into_iter().next());
+        let last = choice.as_ref().is_none_or(|choice| finish_word(choice).is_some());
+        let usage = chunk.usage.or_else(|| choice.as_ref()?.usage.clone());
+        self.read_usage(usage.as_ref(), last);
+        let Some(mut choice) = choice else { return Ok(Flow::More) };
+        if let Some(word) = finish_word(&choice) {
+            self.read_finish(word);
+        }
+        if let Some(delta) = choice.delta.take() {
+            self.read_delta(delta, chunk.has_halves, out);
+        }
+        Ok(Flow::More)
+    }
+
+    /// Ends every block, in order, when nothing more will come.
+    pub(super) fn close(&mut self, out: &mut Vec<StreamEvent>) {
+        if let Some(piece) = self.tags.finish() {
+            self.piece(piece, false, out);
+        }
+        if let Some(rest) = self.thinking_halves.finish() {
+            self.thinking_delta(rest.to_string(), None, out);
+        }
+        if let Some(rest) = self.text_halves.finish() {
+            self.text_delta(rest.to_string(), out);
+        }
+        if let Some(usage) = self.early_usage.take() {
+            self.set_usage(usage);
+        }
+        let mut ids = HashSet::new();
+        for content_index in 0..self.message().content.len() {
+            let event = match &self.message().content[content_index] {
+                Block::Known(KnownBlock::Text(block)) => {
+                    AssistantEvent::TextEnd { content_index, content: block.text.clone() }
+                }
+                Block::Known(KnownBlock::Thinking(block)) => {
+                    let content = block.thinking.clone();
+                    self.sign_thinking();
+                    AssistantEvent::ThinkingEnd { content_index, content }
+                }
+                Block::Known(KnownBlock::ToolCall(call)) => {
+                    let tool_call = ToolCallEntry::ToolCall(finished_call(call, &mut ids));
+                    AssistantEvent::ToolCallEnd { content_index, tool_call }
+                }
+                Block::Known(KnownBlock::Image(_)) | Block::Other(_) => continue,
+            };
+            out.push(self.draft.step(event));
+        }
+    }
+
+    /// The message of an answer that the provider ended.
+    pub(super) fn end(mut self) -> StreamEvent {
+        match self.finish.take() {
+            Some(Ok(reason)) => self.end_with(reason, None),
+            Some(Err(error)) => self.fail(&error),
+            None => self.fail(&ProviderError::new(Category::Unfinished)),
+        }
+    }
+
+    /// The message of an answer that failed; it keeps what was said.
+    pub(super) fn fail(self, error: &ProviderError) -> StreamEvent {
+        tracing::warn!(%error, ?error.category, model = %self.model.id, "an answer failed");
+        self.end_with(StopReason::Error, Some(error.to_string()))
+    }
+
+    /// The message of an answer that was stopped.
+    pub(super) fn abort(self) -> StreamEvent {
+        self.end_with(StopReason::Aborted, Some("The answer was stopped.".to_owned()))
+    }
+
+    fn end_with(mut self, reason: StopReason, words: Option<String>) -> StreamEvent {
+        if let Some(usage) = self.early_usage.take() {
+            self.set_usage(usage);
+        }
+        self.sign_thinking();
+        let mut message = self.draft.into_message();
+        message.stop_reason = reason;
+        message.error_message = words;
+        for block in &mut message.content {
+            if let Block::Known(KnownBlock::ToolCall(call)) = block {
+                call.partial_args = None;
+            }
+        }
+        StreamEvent::End(Box::new(message))
+    }
+
+    fn read_names(&mut self, chunk: &Chunk) {
+        let message = self.draft.message();
+        if let Some(id) = chunk.id.as_ref().filter(|id| !id.is_empty() && message.response_id.is_none()) {
+            self.draft.change(|message| message.response_id = Some(id.clone()));
+        }
+        let (own, known) = (&self.model.id, self.draft.message().response_model.is_some());
+        if let Some(model) = chunk.model.as_ref().filter(|model| !model.is_empty() && *model != own && !known) {
+            self.draft.change(|message| message.response_model = Some(model.clone()));
+        }
+    }
+
+    fn read_usage(&mut self, usage: Option<&RawUsage>, last: bool) {
+        let Some(usage) = usage.filter(|usage| !usage.is_empty()) else { return };
+        let usage = usage.count(&self.model.prices);
+        if last {
+            self.early_usage = None;
+            self.set_usage(usage);
+        } else {
+            self.early_usage = Some(usage);
+        }
+    }
+
+    fn set_usage(&mut self, usage: Usage) {
+        if self.draft.message().usage != usage {
+            self.draft.change(|message| message.usage = usage);
+        }
+    }
+
+    fn read_finish(&mut self, word: &str) {
+        let finish = match word {
+            "length" | "max_tokens" => Ok(StopReason::Length),
+            "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
+            "content_filter" => {
+                Err(ProviderError { code: Some(word.to_owned()), ..ProviderError::new(Category::Filtered) })
+            }
+            "error" | "network_error" => {
+                Err(ProviderError { code: Some(word.to_owned()), ..ProviderError::new(Category::Reported) })
+            }
+            // Servers have words of their own for an ordinary end; the word itself is kept.
+            _ => Ok(StopReason::Stop),
+        };
+        let word = Value::from(word);
+        let reason = finish.as_ref().copied().unwrap_or(StopReason::Error);
+        let words = finish.as_ref().err().map(ToString::to_string);
+        let message = self.draft.message();
+        if message.stop_reason != reason || message.extra.get("rawStopReason") != Some(&word) {
+            self.draft.change(|message| {
+                message.stop_reason = reason;
+                message.error_message = words;
+                message.extra.insert("rawStopReason".to_owned(), word);
+            });
+        }
+        self.finish = Some(finish);
+    }
+
+    fn read_delta(&mut self, mut delta: Delta, has_halves: bool, out: &mut Vec<StreamEvent>) {
+        let reasoning = delta.reasoning();
+        for text in [delta.text(), delta.refusal.take().unwrap_or_default()] {
+            if !text.is_empty() {
+                let reasoned = self.thinking.is_some() || reasoning.is_some();
+                for piece in self.tags.push(text, reasoned) {
+                    self.piece(piece, has_halves, out);
+                }
+            }
+        }
+        let details = delta.reasoning_details.take().unwrap_or_default();
+        let readable = reasoning.map(|(field, text)| (Some(field), text));
+        let readable = readable.or_else(|| Some((Some(""), Details::readable(&details)?)));
+        if let Some((field, text)) = readable {
+            let text = self.thinking_halves.join(text, has_halves);
+            self.thinking_delta(text, field, out);
+        }
+        for piece in delta.tool_calls.take().unwrap_or_default() {
+            self.read_call(piece, has_halves, out);
+        }
+        for detail in details {
+            if self.details.add(detail) && self.thinking.is_none() {
+                self.open_thinking(Some(""), out);
+            }
+        }
+    }
+
+    fn piece(&mut self, piece: Piece, has_halves: bool, out: &mut Vec<StreamEvent>) {
+        match piece {
+            Piece::Thinking(text) => {
+                let text = self.thinking_halves.join(text, has_halves);
+                self.thinking_delta(text, None, out);
+            }
+            Piece::Text(text) => {
+                let text = self.text_halves.join(text, has_halves);
+                self.text_delta(text, out);
+            }
+        }
+    }
+
+    fn text_delta(&mut self, delta: String, out: &mut Vec<StreamEvent>) {
+        if delta.is_empty() {
+            return;
+        }
+        let content_index = *self.text.get_or_insert_with(|| {
+            out.push(self.draft.open_text());
+            self.draft.message().content.len() - 1
+        });
+        out.push(self.draft.step(AssistantEvent::TextDelta { content_index, delta }));
+    }
+
+    fn thinking_delta(&mut self, delta: String, field: Option<&str>, out: &mut Vec<StreamEvent>) {
+        if !delta.is_empty() {
+            let content_index = self.open_thinking(field, out);
+            out.push(self.draft.step(AssistantEvent::ThinkingDelta { content_index, delta }));
+        }
+    }
+
+    /// The thinking block, opened if need be. Its signature is the field that it came in, for replay in the same one.
+    fn open_thinking(&mut self, field: Option<&str>, out: &mut Vec<StreamEvent>) -> usize {
+        *self.thinking.get_or_insert_with(|| {
+            out.push(self.draft.open_thinking(field.map(str::to_owned)));
+            self.draft.message().content.len() - 1
+        })
+    }
+
+    /// Puts the reasoning details into the thinking block's signature, where the next request finds them.
+    fn sign_thinking(&mut self) {
+        let (Some(index), Some(signature)) = (self.thinking, self.details.signature()) else { return };
+        self.draft.change(|message| {
+            if let Some(Block::Known(KnownBlock::Thinking(block))) = message.content.get_mut(index) {
+                block.thinking_signature = Some(signature);
+            }
+        });
+    }
+
+    fn read_call(&mut self, piece: CallPiece, has_halves: bool, out: &mut Vec<StreamEvent>) {
+        let id = piece.id.unwrap_or_default();
+        let mut function = piece.function.unwrap_or_default();
+        let name = function.name.take().unwrap_or_default();
+        let at = self.find_call(piece.index, &id, &name).unwrap_or_else(|| {
+            out.push(self.draft.open_call(id.clone(), name.clone()));
+            let block = self.draft.message().content.len() - 1;
+            self.calls.push(OpenCall { block, index: piece.index, halves: Halves::default() });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        call.index = call.index.or(piece.index);
+        let content_index = call.block;
+        let delta = call.halves.join(function.arguments(), has_halves);
+        let (late_id, late_name) = match self.draft.call(content_index) {
+            Some(call) => (call.id.is_empty() && !id.is_empty(), call.name.is_empty() && !name.is_empty()),
+            None => (false, false),
+        };
+        if late_id || late_name {
+            self.draft.change(|message| {
+                if let Some(Block::Known(KnownBlock::ToolCall(call))) = message.content.get_mut(content_index) {
+                    call.id = if late_id { id } else { std::mem::take(&mut call.id) };
+                    call.name = if late_name { name } else { std::mem::take(&mut call.name) };
+                }
+            });
+        }
+        out.push(self.draft.step(AssistantEvent::ToolCallDelta { content_index, delta }));
+    }
+
+    /// The open call that a piece belongs to: by its index, else by its id, else (with neither) the last one. A piece
+    /// with a name and an id of its own begins a new call even on a used index: some servers number all of them 0.
+    fn find_call(&self, index: Option<i64>, id: &str, name: &str) -> Option<usize> {
+        let known = |at: usize| self.draft.call(self.calls[at].block);
+        let has_id = |at: usize| known(at).is_some_and(|call| call.id == id);
+        let by_index = index.and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
+        match (by_index, index) {
+            (Some(at), _) => {
+                let other = !id.is_empty() && !has_id(at) && known(at).is_some_and(|call| !call.id.is_empty());
+                let again = (0..self.calls.len()).rev().find(|at| has_id(*at)).filter(|_| other);
+                again.or(if other && !name.is_empty() { None } else { Some(at) })
+            }
+            (None, _) if !id.is_empty() => (0..self.calls.len()).rev().find(|at| {
+                // The same id on two numbers is two calls, whatever the server meant by it.
+                has_id(*at) && (index.is_none() || self.calls[*at].index.is_none())
+            }),
+            (None, Some(_)) => None,
+            (None, None) => self.calls.len().checked_sub(1),
+        }
+    }
+}
+
+/// The provider's word for the end; an empty one means that there is more.
+fn finish_word(choice: &Choice) -> Option<&str> {
+    choice.finish_reason.as_deref().filter(|word| !word.is_empty())
+}

@@ -1,0 +1,202 @@
+//! The wire's shapes: one chunk of a streamed chat completion, read leniently.
+//!
+//! A field of an unexpected type reads as absent: servers disagree about nearly all of them.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::app::native::Usage;
+use crate::server::llm::catalog::Prices;
+use crate::server::llm::error::{Category, ProviderError};
+
+use super::halves;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Chunk {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) model: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) choices: Option<Vec<Choice>>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) usage: Option<RawUsage>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) error: Option<Value>,
+    /// Lone halves of surrogate pairs stand in it as private characters (see [`halves`]).
+    #[serde(skip)]
+    pub(super) has_halves: bool,
+}
+
+/// `message` is what a server sends that answers a streaming request with one whole completion.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice {
+    #[serde(alias = "message", deserialize_with = "lenient")]
+    pub(super) delta: Option<Delta>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) finish_reason: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) usage: Option<RawUsage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Delta {
+    pub(super) content: Value,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) refusal: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    reasoning_content: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    reasoning: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    reasoning_text: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) reasoning_details: Option<Vec<Value>>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) tool_calls: Option<Vec<CallPiece>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CallPiece {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) index: Option<i64>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) function: Option<FunctionPiece>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct FunctionPiece {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) name: Option<String>,
+    arguments: Value,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawUsage {
+    #[serde(deserialize_with = "lenient")]
+    prompt_tokens: Option<f64>,
+    #[serde(deserialize_with = "lenient")]
+    completion_tokens: Option<f64>,
+    #[serde(deserialize_with = "lenient")]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(deserialize_with = "lenient")]
+    completion_tokens_details: Option<CompletionDetails>,
+    /// DeepSeek's place for the tokens that a cache saved.
+    #[serde(deserialize_with = "lenient")]
+    prompt_cache_hit_tokens: Option<f64>,
+    /// Kimi's place for them.
+    #[serde(deserialize_with = "lenient")]
+    cached_tokens: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct PromptDetails {
+    #[serde(deserialize_with = "lenient")]
+    cached_tokens: Option<f64>,
+    #[serde(deserialize_with = "lenient")]
+    cache_write_tokens: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CompletionDetails {
+    #[serde(deserialize_with = "lenient")]
+    reasoning_tokens: Option<f64>,
+}
+
+impl Chunk {
+    /// Reads the data of one event. None for JSON that is no object; an error for what is no JSON, because nobody can
+    /// say what it held.
+    pub(super) fn read(data: &str) -> Result<Option<Self>, ProviderError> {
+        let (value, has_halves) = match serde_json::from_str::<Value>(data) {
+            Ok(value) => (value, false),
+            Err(error) => match halves::hide(data).and_then(|mended| serde_json::from_str(&mended).ok()) {
+                Some(value) => (value, true),
+                None => return Err(ProviderError::with_words(Category::Unreadable, format!("broken data, {error}"))),
+            },
+        };
+        if !value.is_object() {
+            return Ok(None);
+        }
+        let chunk = serde_json::from_value::<Self>(value).unwrap_or_default();
+        Ok(Some(Self { has_halves, ..chunk }))
+    }
+}
+
+impl Delta {
+    /// The text of `content`: a string, or the texts of an array of parts.
+    pub(super) fn text(&mut self) -> String {
+        match self.content.take() {
+            Value::String(text) => text,
+            Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+            _ => String::new(),
+        }
+    }
+
+    /// Readable reasoning and the name of its field: the first one that holds any, because some servers fill several
+    /// with the same words.
+    pub(super) fn reasoning(&mut self) -> Option<(&'static str, String)> {
+        let fields = [
+            ("reasoning_content", &mut self.reasoning_content),
+            ("reasoning", &mut self.reasoning),
+            ("reasoning_text", &mut self.reasoning_text),
+        ];
+        fields.into_iter().find_map(|(name, field)| Some((name, field.take().filter(|text| !text.is_empty())?)))
+    }
+}
+
+impl FunctionPiece {
+    /// A piece of the arguments' text; arguments that came as an object are written as text.
+    pub(super) fn arguments(&mut self) -> String {
+        match self.arguments.take() {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        }
+    }
+}
+
+impl RawUsage {
+    /// Our count: cached tokens are no input, reasoning is part of the output, costs are the model's own.
+    pub(super) fn count(&self, prices: &Prices) -> Usage {
+        let tokens = |count: Option<f64>| count.unwrap_or(0.0).max(0.0) as u64;
+        let details = self.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens);
+        let cache_read = tokens(cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens));
+        let cache_write = tokens(details.and_then(|details| details.cache_write_tokens));
+        let input = tokens(self.prompt_tokens).saturating_sub(cache_read + cache_write);
+        let output = tokens(self.completion_tokens);
+        let reasoning = tokens(self.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens));
+        let mut usage = Usage {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            reasoning: Some(reasoning),
+            total_tokens: input + output + cache_read + cache_write,
+            ..Usage::default()
+        };
+        prices.apply(&mut usage);
+        usage
+    }
+
+    /// True for the `{}` that some servers send with every chunk.
+    pub(super) fn is_empty(&self) -> bool {
+        self.prompt_tokens.is_none() && self.completion_tokens.is_none()
+    }
+}
+
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(if value.is_null() { None } else { serde_json::from_value(value).ok() })
+}

