@@ -36,7 +36,7 @@ fn message(json: Value) -> Message {
 /// A chat whose teacher has asked these questions, and a reader that is up to date.
 async fn asked(app: &TestApp, ids: &[&str]) -> (String, Reader) {
     let chat = app.chat().await;
-    let mut reader = app.follow(&chat).await;
+    let mut reader = app.watch(&chat).await;
     app.text(&chat, "hi").await;
     let calls: Vec<_> = ids.iter().map(|id| (*id, "quiz", quiz())).collect();
     app.model.call(&calls).await;
@@ -55,7 +55,7 @@ async fn planned(app: &TestApp) -> (String, Reader) {
             message(json!({"role": "toolResult", "toolCallId": "d", "toolName": "probe_done", "content": []})),
         ])
         .await;
-    let mut reader = app.follow(&chat).await;
+    let mut reader = app.watch(&chat).await;
     app.text(&chat, "go on").await;
     app.model.call(&[("p", "plan_init", plan())]).await;
     reader.until("agent_end", |event, _| matches!(event, AgentEvent::AgentEnd { .. })).await;
@@ -292,7 +292,7 @@ async fn a_verdict_goes_to_the_teacher_and_a_second_one_is_refused() {
 async fn a_failed_answer_is_asked_for_again_and_left_out_of_the_request() {
     let app = TestApp::new().await;
     let chat = app.chat().await;
-    let mut reader = app.follow(&chat).await;
+    let mut reader = app.watch(&chat).await;
     app.text(&chat, "hi").await;
     let mut asked = app.model.request().await;
     asked.say("Hel");
@@ -421,7 +421,7 @@ async fn an_input_that_cannot_be_stored_is_refused() {
 async fn a_disk_that_is_full_in_mid_run_ends_the_run_and_the_chat_goes_on_later() {
     let app = TestApp::new().await;
     let chat = app.chat().await;
-    let mut reader = app.follow(&chat).await;
+    let mut reader = app.watch(&chat).await;
     app.text(&chat, "hi").await;
     let mut asked = app.model.request().await;
     asked.say("He");
@@ -471,7 +471,7 @@ async fn a_client_that_leaves_at_any_moment_leaves_no_chat_behind_that_nobody_ru
     for polls in 0..40 {
         let app = Arc::new(TestApp::new().await);
         let chat = app.chat().await;
-        let mut reader = app.follow(&chat).await;
+        let mut reader = app.watch(&chat).await;
         {
             let text = json!({"type": "text", "text": "hi"});
             let mut sending = std::pin::pin!(app.input_as(&chat, "one", text));

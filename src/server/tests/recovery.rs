@@ -88,7 +88,9 @@ async fn a_claim_of_a_chat_that_owes_nothing_is_let_go() {
     let app = TestApp::new().await;
     let chat = app.chat().await;
     let mut done = hi();
-    done.push(message(json!({"role": "assistant", "stopReason": "stop", "content": [{"type": "text", "text": "Hi."}]})));
+    done.push(message(
+        json!({"role": "assistant", "stopReason": "stop", "content": [{"type": "text", "text": "Hi."}]}),
+    ));
     app.claimed(&chat, done).await;
     let app = app.restart().await;
     app.runs.recover().await.unwrap();

@@ -157,9 +157,11 @@ fn sources() -> Vec<Source> {
     let mut sources: Vec<Source> = files
         .iter()
         .map(|path| (path.strip_prefix(&root).unwrap().to_string_lossy().into_owned(), path))
-        .filter(|(name, _)| !name.starts_with("server/tests/"))
         .map(|(name, path)| Source::of(&name, &std::fs::read_to_string(path).unwrap()))
         .collect();
+    let tests: Vec<String> = sources.iter().flat_map(Source::test_modules).collect();
+    let is_test = |path: &str| tests.iter().any(|module| path.starts_with(module)) || path.starts_with("server/tests/");
+    sources.retain(|file| !is_test(&file.path));
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     assert!(sources.len() > 50);
     sources
@@ -182,6 +184,18 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned(), product }
     }
 
+    /// The modules in files of their own that only tests are built with, as the beginnings of their paths.
+    fn test_modules(&self) -> Vec<String> {
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let lines: Vec<&str> = self.text.lines().collect();
+        let modules = lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]").filter_map(|pair| {
+            let name = pair[1].trim_start_matches("pub(crate) ").strip_prefix("mod ")?.strip_suffix(';')?;
+            let inside = if self.path.ends_with("/mod.rs") { folder.to_owned() } else { self.path.replace(".rs", "") };
+            Some([format!("{inside}/{name}.rs"), format!("{inside}/{name}/")])
+        });
+        modules.flatten().collect()
+    }
+
     fn is_in(&self, folder: &str) -> bool {
         self.path.starts_with(folder)
     }
@@ -198,7 +212,8 @@ impl Source {
         }
         let wanted = |name: &String| {
             roots.iter().any(|root| {
-                name.strip_prefix(root).is_some_and(|rest| root.ends_with(':') || rest.is_empty() || rest.starts_with("::"))
+                name.strip_prefix(root)
+                    .is_some_and(|rest| root.ends_with(':') || rest.is_empty() || rest.starts_with("::"))
             })
         };
         names.retain(wanted);
@@ -229,5 +244,10 @@ fn paths(text: &str) -> Vec<String> {
             break;
         }
     }
-    items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()).map(|item| format!("{head}{}", part(item))).collect()
+    items
+        .iter()
+        .map(|item| item.trim())
+        .filter(|item| !item.is_empty())
+        .map(|item| format!("{head}{}", part(item)))
+        .collect()
 }

@@ -157,6 +157,13 @@ impl TestApp {
         self.stream(&format!("/api/chats/{chat}/stream?after=0&follow=1&updates=delta")).await
     }
 
+    /// A reader that stays, of a chat where nothing goes on; it has read what there is.
+    pub(crate) async fn watch(&self, chat: &str) -> Reader {
+        let mut reader = self.follow(chat).await;
+        reader.settled().await;
+        reader
+    }
+
     /// A reader of this path.
     pub(crate) async fn stream(&self, path: &str) -> Reader {
         self.stream_by(self.request("GET", path).body(Body::empty()).unwrap()).await
