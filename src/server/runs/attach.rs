@@ -190,8 +190,15 @@ impl Reader {
     /// The open message and the calls of the open batch.
     fn tail(&mut self, tail: &Tail, items: &mut Vec<Item>) {
         if let Some(message) = &tail.message {
-            if self.seen.message.is_none() {
-                items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+            match (&self.seen.message, &tail.step) {
+                (None, _) => {
+                    items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+                }
+                // The last of the updates that were skipped stands for all of them.
+                (Some(known), Some(step)) if known != message => {
+                    items.push(self.item(&AgentEvent::update(step.clone(), Some(message.clone()))));
+                }
+                (Some(_), _) => {}
             }
             self.seen.message = Some(message.clone());
             self.seen.stale = true;
