@@ -49,6 +49,7 @@ pub(super) async fn show(
     Ok((headers, body).into_response())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(super) fn malformed(rejection: QueryRejection) -> Refusal {
     Refusal(ErrorBody::new(ErrorKind::Malformed, rejection.body_text()))
 }

@@ -10,8 +10,8 @@ use crate::app::native::plan::PROBE_DONE;
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
 use crate::app::native::view::{Next, Pending};
 use crate::app::native::{
-    Accepted, AgentEvent, Answer, Block, ErrorBody, ErrorDetail, ErrorKind, InputEvent, Marker, Message, Question, Seq,
-    StopReason, Stored, ToolResultMessage,
+    Accepted, AgentEvent, Answer, AssistantMessage, Block, ErrorBody, ErrorDetail, ErrorKind, InputEvent, Marker,
+    Message, Question, Seq, StopReason, Stored, ToolResultMessage,
 };
 use crate::app::transcript::scan::next::{next, pending};
 use crate::server::clock::now_ms;
@@ -101,7 +101,7 @@ pub(super) fn handoff(record: &[Stored], now: i64) -> Message {
         .iter()
         .rev()
         .filter_map(|stored| stored.message.as_assistant())
-        .flat_map(|message| message.tool_calls())
+        .flat_map(AssistantMessage::tool_calls)
         .find(|call| call.name == PROBE_DONE)
         .and_then(|call| serde_json::from_value::<Assessment>(call.arguments["assessment"].clone()).ok())
         .unwrap_or_default();

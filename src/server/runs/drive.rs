@@ -230,3 +230,39 @@ impl RunSink {
         stored.map(Some).map_err(|error| Halted(error.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_claim_is_released_and_the_end_published_in_one_step_for_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
+        store.create_chat("chat", 0).await.unwrap();
+        store.claim("chat", "run", Vec::new(), 0).await.unwrap();
+        let feed = Arc::new(Feed::new(Seq::START));
+        feed.begin("run", Seq::START);
+        let mut sink = RunSink {
+            store: store.clone(),
+            feed: feed.clone(),
+            chat: "chat".to_owned(),
+            run: "run".to_owned(),
+            echoes: VecDeque::new(),
+        };
+        // An input that is being taken holds the gate: it finds the run either open and claimed, or neither.
+        let gate = feed.gate.lock().await;
+        let mut end = sink.emit(AgentEvent::AgentEnd { messages: Vec::new() });
+        for _ in 0..20 {
+            assert!(poll!(end.as_mut()).is_pending());
+            assert_eq!(store.claims().await.unwrap().len(), 1, "released under an input's feet");
+        }
+        drop(gate);
+        end.await.unwrap();
+        assert!(store.claims().await.unwrap().is_empty());
+        assert!(feed.open_run().is_none());
+        store.close().await;
+    }
+}

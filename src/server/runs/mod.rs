@@ -126,6 +126,7 @@ impl Runs {
 }
 
 /// The one door from the store's errors to a client's.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn refused(error: StoreError) -> ErrorBody {
     match error {
         StoreError::NoChat(_) => ErrorBody::new(ErrorKind::NotFound, "There is no such chat."),

@@ -142,7 +142,7 @@ fn hold(found: &BTreeSet<String>, exceptions: Exceptions) {
     assert!(gone.is_empty(), "exceptions that are needed no more: {gone:#?}");
 }
 
-fn is_native(name: &String) -> bool {
+fn is_native(name: &str) -> bool {
     name.starts_with("app::native")
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Quiz {
 impl Quiz {
     /// The probe's form has no explanation and no hint: a probe does not teach.
     pub(super) fn for_probe() -> Self {
-        Self::with(properties())
+        Self::with(&properties())
     }
 
     pub(super) fn for_teaching() -> Self {
@@ -23,10 +23,10 @@ impl Quiz {
         properties["explanation"] =
             json!({"type": "string", "description": "Why the right answer is right; shown with the grading."});
         properties["hint"] = json!({"type": "string", "description": "A nudge that gives nothing away."});
-        Self::with(properties)
+        Self::with(&properties)
     }
 
-    fn with(properties: Value) -> Self {
+    fn with(properties: &Value) -> Self {
         let spec = ToolSpec {
             name: QUIZ.to_owned(),
             description:

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use learnharness::app::native::event::ToolOutput;
 use learnharness::app::native::plan::BlockStatus;
-use learnharness::app::native::{AgentEvent, Block, Marker, Message, Seq, StopReason, Stored};
+use learnharness::app::native::{AgentEvent, Block, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
 use learnharness::server::agent::tool::{After, Call, Done, Face, Mode};
 use learnharness::server::agent::tools::registry;
 use learnharness::server::agent::{Config, Context, Halted, Sink, Steering, Tool, ToolError, run_loop};
@@ -145,7 +145,7 @@ impl Sink for Told {
     async fn emit(&mut self, event: AgentEvent) -> Result<Option<Seq>, Halted> {
         let mut seq = None;
         if let AgentEvent::MessageEnd { message } = &event
-            && !message.as_tool_result().is_some_and(|result| result.is_posed_placeholder())
+            && !message.as_tool_result().is_some_and(ToolResultMessage::is_posed_placeholder)
         {
             self.last = self.last.next();
             if self.last.0 as usize == self.refuses {
