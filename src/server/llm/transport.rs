@@ -84,13 +84,8 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Waits on the clock between two tries. Fails when the system offers no TLS.
-    pub fn new(limits: Limits) -> Result<Self, reqwest::Error> {
-        Self::with_pause(limits, Arc::new(|wait| Box::pin(tokio::time::sleep(wait))))
-    }
-
-    /// Waits between two tries as `pause` does; tests pass one that does not wait.
-    pub fn with_pause(limits: Limits, pause: Pause) -> Result<Self, reqwest::Error> {
+    /// Waits between two tries as `pause` does; tests pass one that does not wait. Fails when the system offers no TLS.
+    pub fn new(limits: Limits, pause: Pause) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .connect_timeout(limits.connect)
             // A key must not follow a redirect to another host.

@@ -444,7 +444,7 @@ async fn a_passing_failure_before_the_first_byte_is_asked_again_with_the_provide
             Box::pin(std::future::ready(())) as futures::future::BoxFuture<'static, ()>
         })
     };
-    let transport = Transport::with_pause(Limits::default(), pause).unwrap();
+    let transport = Transport::new(Limits::default(), pause).unwrap();
     let events = play(&OpenAiCompletions::new(transport, || 0), ask(&provider), &provider, None).await;
     assert_eq!(outcome(&finished(&events)), "Stop | Hi | -");
     assert!(matches!(events[0], StreamEvent::Start(_)), "no event tells of the tries before");
@@ -524,7 +524,7 @@ async fn a_stop_before_the_first_byte_and_between_two_tries_ends_the_answer() {
             Box::pin(std::future::pending()) as futures::future::BoxFuture<'static, ()>
         })
     };
-    let dialect = OpenAiCompletions::new(Transport::with_pause(Limits::default(), pause).unwrap(), || 0);
+    let dialect = OpenAiCompletions::new(Transport::new(Limits::default(), pause).unwrap(), || 0);
     let events: Vec<_> = dialect.stream(ask(&provider), cancel).collect().await;
     assert_eq!(outcome(&finished(&events)), "Aborted |  | The answer was stopped.");
     assert_eq!(provider.requests().len(), 2);
@@ -646,7 +646,7 @@ fn ask(provider: &Provider) -> Request {
 
 /// A dialect that waits for nothing between two tries.
 fn dialect(limits: Limits) -> OpenAiCompletions {
-    let transport = Transport::with_pause(limits, Arc::new(|_| Box::pin(std::future::ready(())))).unwrap();
+    let transport = Transport::new(limits, Arc::new(|_| Box::pin(std::future::ready(())))).unwrap();
     OpenAiCompletions::new(transport, || 0)
 }
 
