@@ -626,6 +626,7 @@ fn model(provider: &Provider) -> Model {
         api: Api::OpenAiCompletions,
         base_url: provider.url().into(),
         key: None,
+        needs_key: false,
         reasoning: false,
         prices: Prices::default(),
         context_window: 100_000,
