@@ -110,6 +110,7 @@ fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
             </fieldset>
         </form>
     }
+    .into_any()
 }
 
 #[component]

@@ -32,6 +32,7 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
             {waits.then(|| view! { <VerdictForm session/> })}
         </section>
     }
+    .into_any()
 }
 
 #[component]
@@ -74,4 +75,5 @@ fn VerdictForm(session: Session) -> impl IntoView {
             </form>
         </Show>
     }
+    .into_any()
 }

@@ -31,6 +31,7 @@ pub fn Prose(
             </For>
         </div>
     }
+    .into_any()
 }
 
 fn numbered(blocks: &[Html]) -> Vec<(usize, Html)> {

@@ -27,6 +27,7 @@ pub fn QuestionCard(card: unit::QuestionCard) -> impl IntoView {
             {card.objection.map(|reason| view! { <p class="answer">"You objected: "{reason}</p> })}
         </section>
     }
+    .into_any()
 }
 
 fn class_of(graded: &Graded, judgement: Option<&Judgement>) -> &'static str {
