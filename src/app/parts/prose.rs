@@ -18,7 +18,11 @@ pub fn Prose(
     let mut stream = Stream::default();
     let mut shown = move || {
         let text = text.get();
-        if open.get() { stream.grow(&text) } else { stream.finish(&text) };
+        if open.get() {
+            stream.grow(&text)
+        } else {
+            stream.finish(&text)
+        };
         numbered(stream.blocks())
     };
     let rows = Keyed::new(untrack(&mut shown));

@@ -23,7 +23,6 @@ pub fn QuestionCard(card: unit::QuestionCard) -> impl IntoView {
         <section class=class aria-label="Question and answer">
             <p class="asks"><Rich text=question/></p>
             {outcome}
-            {waits.then(|| view! { <p class="answer">"Waits for your answer below."</p> })}
             {card.objection.map(|reason| view! { <p class="answer">"You objected: "{reason}</p> })}
         </section>
     }

@@ -65,7 +65,8 @@ impl Session {
     /// A session that knows what the server said first.
     #[must_use]
     pub fn new(view: ChatView) -> Self {
-        let live = Live::new(view.messages);
+        let mut live = Live::new(view.messages);
+        live.tail.running = view.running;
         let outline = Outline::of(&live.record);
         let units = Keyed::new(keyed(group(&live.record, &live.tail)));
         Self {
