@@ -11,6 +11,9 @@
 //!
 //! Who may name whom is held by `src/server/tests/tidy.rs`.
 
+// The type of the chat page nests deeper than the default allows.
+#![recursion_limit = "256"]
+
 pub mod app;
 #[cfg(feature = "hydrate")]
 pub mod client;

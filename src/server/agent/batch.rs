@@ -86,13 +86,18 @@ async fn one_by_one(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Fini
                 let (sender, mut receiver): Updating = mpsc::unbounded_channel();
                 let updates = Updates(sender, 0);
                 let mut work = Box::pin(work(tool, call.clone(), args, updates, run.cancel.clone()));
-                loop {
+                let end = loop {
                     tokio::select! {
                         biased;
                         Some((_, output)) = receiver.recv() => update(run, &call, output).await?,
                         end = &mut work => break end,
                     }
+                };
+                // What it reported in its last step came with the end.
+                while let Ok((_, output)) = receiver.try_recv() {
+                    update(run, &call, output).await?;
                 }
+                end
             }
             Err(error) => Finished { call, outcome: Err(error), after: After::GoOn },
         };
@@ -141,6 +146,12 @@ async fn side_by_side(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Fi
                 }
             }
             Some((index, end)) = working.next() => {
+                // What it reported in its last step came with the end.
+                while let Ok((index, output)) = receiver.try_recv() {
+                    if ends[index].is_none() {
+                        update(run, &calls[index], output).await?;
+                    }
+                }
                 finish(run, &end).await?;
                 ends[index] = Some(end);
             }

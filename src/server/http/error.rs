@@ -22,6 +22,10 @@ impl IntoResponse for Refusal {
     }
 }
 
+pub(super) async fn no_method() -> Refusal {
+    Refusal(ErrorBody::new(ErrorKind::Method, "This route does not take that method."))
+}
+
 pub(super) async fn no_route() -> Refusal {
     Refusal(ErrorBody::new(ErrorKind::NotFound, "There is no such route."))
 }

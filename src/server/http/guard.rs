@@ -3,6 +3,7 @@
 //! A server on loopback is reachable by every page that the browser shows; what keeps foreign pages out are the exact host
 //! (against rebinding) and the origin (against forged requests).
 
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -16,7 +17,7 @@ use crate::server::Services;
 /// The cookie that carries the access token.
 const COOKIE: &str = "learnharness_token";
 
-pub(super) async fn guard(State(services): State<Services>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(services): State<Services>, mut request: Request, next: Next) -> Response {
     if let Err(refusal) = host(&services, request.headers()) {
         return refusal.into_response();
     }
@@ -29,10 +30,14 @@ pub(super) async fn guard(State(services): State<Services>, request: Request, ne
             return Refusal(ErrorBody::new(ErrorKind::Token, words)).into_response();
         }
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD)
-        && let Err(refusal) = change(request.headers())
-    {
-        return refusal.into_response();
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if let Err(refusal) = change(request.headers()) {
+            return refusal.into_response();
+        }
+        request = match bounded(request).await {
+            Ok(request) => request,
+            Err(refusal) => return refusal.into_response(),
+        };
     }
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -79,10 +84,21 @@ fn change(headers: &HeaderMap) -> Result<(), Refusal> {
     }
     let length = text(header::CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
     if length.is_some_and(|length| length > BODY_LIMIT) {
-        let words = format!("The request is longer than {} kB.", BODY_LIMIT / 1024);
-        return Err(Refusal(ErrorBody::new(ErrorKind::TooLarge, words)));
+        return Err(too_large());
     }
     Ok(())
+}
+
+/// Reads the body whole, because a length that was announced may be wrong and need not be announced at all.
+async fn bounded(request: Request) -> Result<Request, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = to_bytes(body, BODY_LIMIT).await.map_err(|_| too_large())?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
+}
+
+fn too_large() -> Refusal {
+    let words = format!("The request is longer than {} kB.", BODY_LIMIT / 1024);
+    Refusal(ErrorBody::new(ErrorKind::TooLarge, words))
 }
 
 fn forbidden(words: &str) -> Refusal {

@@ -12,7 +12,6 @@ use axum::extract::FromRef;
 use axum::routing::get;
 use leptos::prelude::LeptosOptions;
 use tower_http::compression::CompressionLayer;
-use tower_http::limit::RequestBodyLimitLayer;
 
 use super::Services;
 
@@ -51,8 +50,8 @@ pub fn app(services: Services) -> Router {
         .route("/api/{*rest}", axum::routing::any(error::no_route))
         .nest_service("/pkg", assets::service(&app.services.config.site));
     crate::app::serve::mount(routes, &app)
+        .method_not_allowed_fallback(error::no_method)
         .layer(CompressionLayer::new())
-        .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
         .layer(axum::middleware::from_fn_with_state(app.services.clone(), guard::guard))
         .with_state(app)
 }

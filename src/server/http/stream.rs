@@ -57,12 +57,13 @@ pub(super) async fn get(
     let items = services.runs.attach(&id, from, updates, follow).await?;
     let events = stream! {
         let mut items = std::pin::pin!(items);
-        let mut position = Seq::START;
+        let mut last = None;
         while let Some(item) = items.next().await {
-            position = item.position;
-            yield Ok::<_, Infallible>(Event::default().id(position.to_string()).data(item.json));
+            last = Some((item.position, item.settled));
+            yield Ok::<_, Infallible>(Event::default().id(item.position.to_string()).data(item.json));
         }
-        if !follow {
+        // A stream that was cut off must not look like one that is done.
+        if let Some((position, true)) = last && !follow {
             yield Ok(Event::default().id(position.to_string()).data("[DONE]"));
         }
     };

@@ -1,14 +1,16 @@
 //! Inputs: decided against the record as it is now, appended, announced, and run.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-use super::{Runs, refused};
+use super::Runs;
 use crate::app::native::marker::Assessment;
 use crate::app::native::plan::PROBE_DONE;
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
 use crate::app::native::view::{Next, Pending};
 use crate::app::native::{
-    Accepted, AgentEvent, Answer, Block, ErrorBody, ErrorDetail, ErrorKind, InputEvent, Marker, Message, Question,
+    Accepted, AgentEvent, Answer, Block, ErrorBody, ErrorDetail, ErrorKind, InputEvent, Marker, Message, Question, Seq,
     StopReason, Stored, ToolResultMessage,
 };
 use crate::app::transcript::scan::next::{next, pending};
@@ -25,17 +27,26 @@ impl Runs {
     /// `not-found`, `busy`, `answered`, `invalid`, `no-key` or `storage`; the record is as before.
     pub async fn accept(&self, chat: &str, input_id: Option<String>, input: InputEvent) -> Result<Accepted, ErrorBody> {
         self.inner.models.ready()?;
+        let (runs, chat) = (self.clone(), chat.to_owned());
+        self.finish(async move { runs.take(&chat, input_id, input).await }).await
+    }
+
+    async fn take(&self, chat: &str, input_id: Option<String>, input: InputEvent) -> Result<Accepted, ErrorBody> {
         let feed = self.feed(chat).await?;
         let _gate = feed.gate.lock().await;
         let now = now_ms();
-        let offer = Offer {
-            chat: chat.to_owned(),
-            input_id,
-            run_id: uuid::Uuid::now_v7().simple().to_string(),
-            now,
-            decide: Box::new(move |record| decide(record, &input, now)),
+        let input = Arc::new(input);
+        let offer = || {
+            let input = input.clone();
+            Offer {
+                chat: chat.to_owned(),
+                input_id: input_id.clone(),
+                run_id: uuid::Uuid::now_v7().simple().to_string(),
+                now,
+                decide: Box::new(move |record| decide(record, &input, now)),
+            }
         };
-        match self.inner.store.accept(offer).await.map_err(refused)?? {
+        match self.offer(&feed, offer).await? {
             Acceptance::Known(accepted) => Ok(accepted),
             Acceptance::New { accepted, appended } => {
                 match &accepted.run_id {
@@ -50,7 +61,7 @@ impl Runs {
 
 /// What becomes of `input`; `now` is Unix time in ms.
 pub(super) fn decide(record: &[Stored], input: &InputEvent, now: i64) -> Result<Decision, ErrorBody> {
-    match input {
+    let mut decision = match input {
         InputEvent::Text { text, note } => say(record, text, note.as_deref(), now),
         InputEvent::Answer { tool_call_id, answer, dismissed } => {
             answer_question(record, tool_call_id, answer, *dismissed, now)
@@ -59,6 +70,28 @@ pub(super) fn decide(record: &[Stored], input: &InputEvent, now: i64) -> Result<
         InputEvent::Retry => retry(record, now),
         InputEvent::Hint { tool_call_id } => hint(record, tool_call_id, now),
         InputEvent::Objection { tool_call_id, reason } => object(record, tool_call_id, reason, now),
+    }?;
+    if decision.run {
+        hand_over(record, &mut decision.append, now);
+    }
+    Ok(decision)
+}
+
+/// Puts the handoff before everything that a run is about to begin with, but after the results that complete a batch:
+/// the run that follows a finished probe is the teacher's.
+fn hand_over(record: &[Stored], append: &mut Vec<Message>, now: i64) {
+    // Nothing that is appended can make a handoff due that neither is due now nor waits behind a question.
+    if !matches!(next(record), Next::Handoff | Next::Answer(_)) {
+        return;
+    }
+    let results = append.iter().take_while(|message| message.as_tool_result().is_some()).count();
+    let mut whole = record.to_vec();
+    for message in &append[..results] {
+        let seq = whole.last().map_or(Seq::START, |last| last.seq).next();
+        whole.push(Stored { seq, message: message.clone() });
+    }
+    if next(&whole) == Next::Handoff {
+        append.insert(results, handoff(record, now));
     }
 }
 
@@ -83,9 +116,6 @@ fn say(record: &[Stored], text: &str, note: Option<&str>, now: i64) -> Result<De
         return Err(invalid(format!("The message is longer than {LONGEST_TEXT} characters.")));
     }
     let mut append = close_all(record, now);
-    if append.is_empty() && next(record) == Next::Handoff {
-        append.push(handoff(record, now));
-    }
     let text = match note.map(str::trim).filter(|note| !note.is_empty()) {
         Some(note) => format!("{text}\n\nOn the plan: {note}"),
         None => text.to_owned(),
@@ -149,8 +179,7 @@ fn retry(record: &[Stored], now: i64) -> Result<Decision, ErrorBody> {
         return Ok(Decision { append: vec![mark(Marker::Retry { replaces: *seq }, now)], run: true });
     }
     match next(record) {
-        Next::Reply => Ok(Decision { append: Vec::new(), run: true }),
-        Next::Handoff => Ok(Decision { append: vec![handoff(record, now)], run: true }),
+        Next::Reply | Next::Handoff => Ok(Decision { append: Vec::new(), run: true }),
         Next::Idle | Next::Answer(_) | Next::Verdict(_) => Err(invalid("There is nothing to try again.")),
     }
 }

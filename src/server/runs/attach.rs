@@ -36,6 +36,8 @@ pub enum Updates {
 pub struct Item {
     pub position: Seq,
     pub json: String,
+    /// True for `turn-settled`.
+    pub settled: bool,
 }
 
 impl Runs {
@@ -117,8 +119,11 @@ struct Reader {
 struct Seen {
     run: Option<String>,
     turn: bool,
-    /// The open message as the reader has it.
+    turns: usize,
+    /// The open answer as the reader has it.
     message: Option<AssistantMessage>,
+    /// Another message that has started and not ended for the reader.
+    opened: Option<Message>,
     /// True after a lag: the next update is sent whole.
     stale: bool,
     calls: HashSet<String>,
@@ -139,12 +144,22 @@ impl Reader {
                 self.seen.run = Some(tail.run.clone());
                 items.push(self.item(&AgentEvent::AgentStart));
             }
-            if tail.turn && !self.seen.turn {
-                self.seen.turn = true;
+            if self.seen.turns != tail.turns {
+                self.seen.calls.clear();
+            }
+            if tail.turn && (!self.seen.turn || self.seen.turns != tail.turns) {
                 items.push(self.item(&AgentEvent::TurnStart));
             }
+            (self.seen.turn, self.seen.turns) = (tail.turn, tail.turns);
         }
         items.extend(self.stored(snapshot.position).await?);
+        if let Some((message, seq)) = &snapshot.opened
+            && seq.is_none_or(|seq| seq > self.position)
+            && self.seen.opened.as_ref() != Some(message)
+        {
+            self.seen.opened = Some(message.clone());
+            items.push(self.item(&AgentEvent::MessageStart { message: message.clone() }));
+        }
         if let Some(tail) = open {
             self.tail(tail, &mut items);
         }
@@ -159,7 +174,10 @@ impl Reader {
         let messages = self.store.messages(&self.chat, self.position).await.map_err(refused)?;
         let mut items = Vec::new();
         for Stored { seq, message } in messages.into_iter().take_while(|stored| stored.seq <= until) {
-            let open = matches!(message, Message::Assistant(_)) && self.seen.message.take().is_some();
+            let open = match &message {
+                Message::Assistant(_) => self.seen.message.take().is_some(),
+                message => self.seen.opened.take().as_ref() == Some(message),
+            };
             if !open {
                 items.push(self.item(&AgentEvent::MessageStart { message: message.clone() }));
             }
@@ -200,7 +218,10 @@ impl Reader {
             AgentEvent::AgentStart => {
                 self.seen.run = self.feed.open_run().map(|(run, _)| run).or_else(|| Some(String::new()));
             }
-            AgentEvent::TurnStart => self.seen.turn = true,
+            AgentEvent::TurnStart => {
+                self.seen.turn = true;
+                self.seen.turns += 1;
+            }
             AgentEvent::TurnEnd { .. } => {
                 self.seen.turn = false;
                 self.seen.calls.clear();
@@ -209,21 +230,22 @@ impl Reader {
                 self.seen.message = Some(message.clone());
                 self.seen.stale = false;
             }
+            AgentEvent::MessageStart { message } => self.seen.opened = Some(message.clone()),
             AgentEvent::MessageEnd { message: Message::Assistant(_) } => self.seen.message = None,
+            AgentEvent::MessageEnd { .. } => self.seen.opened = None,
             AgentEvent::ToolExecutionStart { tool_call_id, .. } => {
                 self.seen.calls.insert(tool_call_id.clone());
             }
             AgentEvent::AgentEnd { .. } => self.seen = Seen::default(),
-            AgentEvent::MessageStart { .. }
-            | AgentEvent::MessageEnd { .. }
-            | AgentEvent::ToolExecutionUpdate { .. }
+            AgentEvent::ToolExecutionUpdate { .. }
             | AgentEvent::ToolExecutionEnd { .. }
             | AgentEvent::TurnSettled
             | AgentEvent::Error(_)
             | AgentEvent::Activity(_) => {}
         }
         self.position = self.position.max(publication.position);
-        Some(Item { position: self.position, json: publication.json().to_owned() })
+        let settled = matches!(publication.event, AgentEvent::TurnSettled);
+        Some(Item { position: self.position, json: publication.json().to_owned(), settled })
     }
 
     /// An update in the reader's form; the whole message where the reader asked for it or lost its place.
@@ -243,10 +265,10 @@ impl Reader {
             let update = AgentEvent::update(event.clone(), Some(message.clone()));
             return Some(self.item(&update));
         }
-        Some(Item { position: self.position, json: publication.json().to_owned() })
+        Some(Item { position: self.position, json: publication.json().to_owned(), settled: false })
     }
 
     fn item(&self, event: &AgentEvent) -> Item {
-        Item { position: self.position, json: to_json(event) }
+        Item { position: self.position, json: to_json(event), settled: matches!(event, AgentEvent::TurnSettled) }
     }
 }

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::feed::Feed;
 use super::{Runs, before};
+use crate::app::native::marker::NoticeKind;
 use crate::app::native::view::Next;
-use crate::app::native::{AgentEvent, ErrorBody, ErrorKind, Message, Seq, Stored};
+use crate::app::native::{AgentEvent, ErrorBody, ErrorKind, Marker, Message, Seq, Stored};
 use crate::app::transcript::scan::next::next;
 use crate::app::transcript::scan::phase::phase;
 use crate::server::agent::{Config, Context, Halted, Sink, Steering, run_loop};
@@ -103,11 +104,25 @@ impl Runs {
             ErrorKind::Storage => "The server could not save the lesson, so the teacher has stopped.",
             _ => "Something went wrong on the server, so the teacher has stopped.",
         };
+        let notice = match kind {
+            ErrorKind::Storage => self.keep_notice(chat, run).await,
+            _ => None,
+        };
+        let _gate = feed.gate.lock().await;
         if let Err(error) = self.inner.store.release(chat, run).await {
             tracing::error!(%error, chat, run, "a claim could not be released");
         }
         feed.publish(AgentEvent::Error(ErrorBody::new(kind, words)), None);
         feed.publish(AgentEvent::AgentEnd { messages: Vec::new() }, None);
+        super::stop::announce(feed, notice.into_iter().collect());
+    }
+
+    /// Says in the record that something could not be saved, if the store takes that by now.
+    async fn keep_notice(&self, chat: &str, run: &str) -> Option<Stored> {
+        let marker = Marker::Notice { kind: NoticeKind::Storage };
+        let message = marker.into_message(uuid::Uuid::now_v7().to_string(), now_ms());
+        let seq = self.inner.store.append(chat, run, &message, now_ms()).await.ok()?;
+        Some(Stored { seq, message })
     }
 
     /// Asks what the chat owes now: the next run of the same activation, or nothing (`turn-settled`).
@@ -117,9 +132,12 @@ impl Runs {
             // An input came first; its run settles the chat.
             return None;
         }
-        if !stopped.is_cancelled()
-            && let Some(start) = self.hand_off(feed, chat).await
-        {
+        if stopped.is_cancelled() {
+            // A question that was posed while the stop was on its way is closed like one that waited before it.
+            if let Err(error) = self.close_questions(feed, chat).await {
+                tracing::error!(%error, chat, "a question could not be closed");
+            }
+        } else if let Some(start) = self.hand_off(feed, chat).await {
             return Some(start);
         }
         feed.publish(AgentEvent::TurnSettled, None);
@@ -176,8 +194,12 @@ impl Sink for RunSink {
             AgentEvent::MessageStart { .. } => self.echoes.front().copied(),
             AgentEvent::MessageEnd { message } => self.place(message).await?,
             AgentEvent::AgentEnd { .. } => {
+                // An input that comes between the release and the event must not begin inside of this run.
+                let feed = self.feed.clone();
+                let _gate = feed.gate.lock().await;
                 self.store.release(&self.chat, &self.run).await.map_err(|error| Halted(error.to_string()))?;
-                None
+                feed.publish(event, None);
+                return Ok(None);
             }
             AgentEvent::AgentStart
             | AgentEvent::TurnStart

@@ -47,7 +47,10 @@ pub(super) struct Tail {
     pub(super) start: Seq,
     /// True once `agent_start` is out.
     pub(super) started: bool,
+    /// True while a turn is open.
     pub(super) turn: bool,
+    /// Turns so far, the open one included.
+    pub(super) turns: usize,
     pub(super) message: Option<AssistantMessage>,
     /// Calls of the open batch whose result is not in the record: their start, and their end if they have ended.
     pub(super) calls: Vec<OpenCall>,
@@ -71,6 +74,8 @@ pub(super) struct Feed {
 
 struct State {
     position: Seq,
+    /// A message of a learner, a tool or the server that has started and not ended, with its place if it has one by then.
+    opened: Option<(Message, Option<Seq>)>,
     tail: Option<Tail>,
     /// True from the first claim until `turn-settled`.
     busy: bool,
@@ -79,6 +84,7 @@ struct State {
 /// What a reader starts from.
 pub(super) struct Snapshot {
     pub(super) position: Seq,
+    pub(super) opened: Option<(Message, Option<Seq>)>,
     pub(super) tail: Option<Tail>,
     pub(super) busy: bool,
     pub(super) live: broadcast::Receiver<Arc<Publication>>,
@@ -86,10 +92,15 @@ pub(super) struct Snapshot {
 
 impl Feed {
     pub(super) fn new(position: Seq) -> Self {
+        Self::with_backlog(position, BACKLOG)
+    }
+
+    /// A feed whose readers may lag behind by this many events.
+    pub(super) fn with_backlog(position: Seq, backlog: usize) -> Self {
         Self {
             gate: tokio::sync::Mutex::default(),
-            state: Mutex::new(State { position, tail: None, busy: false }),
-            sender: broadcast::Sender::new(BACKLOG),
+            state: Mutex::new(State { position, opened: None, tail: None, busy: false }),
+            sender: broadcast::Sender::new(backlog),
         }
     }
 
@@ -104,6 +115,7 @@ impl Feed {
             start,
             started: false,
             turn: false,
+            turns: 0,
             message: None,
             calls: Vec::new(),
         });
@@ -122,7 +134,13 @@ impl Feed {
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let state = self.state();
-        Snapshot { position: state.position, tail: state.tail.clone(), busy: state.busy, live: self.sender.subscribe() }
+        Snapshot {
+            position: state.position,
+            opened: state.opened.clone(),
+            tail: state.tail.clone(),
+            busy: state.busy,
+            live: self.sender.subscribe(),
+        }
     }
 
     /// True while a run is open, or the next one of the same activation is about to be.
@@ -145,6 +163,13 @@ impl State {
         if let (AgentEvent::MessageEnd { .. }, Some(seq)) = (event, seq) {
             self.position = self.position.max(seq);
         }
+        match event {
+            AgentEvent::MessageStart { message } if !matches!(message, Message::Assistant(_)) => {
+                self.opened = Some((message.clone(), seq));
+            }
+            AgentEvent::MessageEnd { .. } | AgentEvent::AgentEnd { .. } => self.opened = None,
+            _ => {}
+        }
         if let AgentEvent::TurnSettled = event {
             self.busy = false;
         }
@@ -161,7 +186,10 @@ impl Tail {
     fn apply(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::AgentStart => self.started = true,
-            AgentEvent::TurnStart => self.turn = true,
+            AgentEvent::TurnStart => {
+                self.turn = true;
+                self.turns += 1;
+            }
             AgentEvent::MessageStart { message: Message::Assistant(message) } => self.message = Some(message.clone()),
             AgentEvent::MessageUpdate { message: Some(message), .. } => {
                 if let Message::Assistant(message) = &**message {

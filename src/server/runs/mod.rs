@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::native::{ErrorBody, ErrorKind, Seq};
 use crate::server::llm::catalog::Models;
-use crate::server::store::{Store, StoreError};
+use crate::server::store::{Acceptance, Offer, Store, StoreError};
 
 pub use attach::{From, Item, Updates};
 use feed::Feed;
@@ -73,6 +73,38 @@ impl Runs {
         Ok(id)
     }
 
+    /// Brings `work` to its end even when nobody waits for it any more: a client that leaves between a claim and its run
+    /// must not leave the chat claimed, nor the record ahead of its feed.
+    async fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ErrorBody>> + Send + 'static,
+    ) -> Result<T, ErrorBody> {
+        self.inner.tasks.spawn(work).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "an input was given up");
+            Err(internal())
+        })
+    }
+
+    /// Offers an input to the store; the caller holds the feed's gate. A claim that no run of ours holds, because its
+    /// release failed, is let go first.
+    async fn offer(&self, feed: &Feed, make: impl Fn() -> Offer) -> Result<Acceptance, ErrorBody> {
+        let store = &self.inner.store;
+        let offer = make();
+        let chat = offer.chat.clone();
+        let refusal = match store.accept(offer).await.map_err(refused)? {
+            Ok(acceptance) => return Ok(acceptance),
+            Err(refusal) => refusal,
+        };
+        match &refusal.error.run_id {
+            Some(run) if refusal.error.kind == ErrorKind::Busy && feed.open_run().is_none() => {
+                tracing::warn!(chat, run, "a claim was left behind");
+                store.release(&chat, run).await.map_err(refused)?;
+                store.accept(make()).await.map_err(refused)?
+            }
+            _ => Err(refusal),
+        }
+    }
+
     /// The feed of a chat, made when nobody holds one.
     async fn feed(&self, chat: &str) -> Result<Arc<Feed>, ErrorBody> {
         let mut feeds = self.inner.feeds.lock().await;
@@ -99,13 +131,17 @@ fn refused(error: StoreError) -> ErrorBody {
         StoreError::NoChat(_) => ErrorBody::new(ErrorKind::NotFound, "There is no such chat."),
         StoreError::Unreadable(_) | StoreError::ClaimLost => {
             tracing::error!(%error, "the record is not as it should be");
-            ErrorBody::new(ErrorKind::Internal, "Something went wrong on the server; its log says what.")
+            internal()
         }
         StoreError::Database(_) | StoreError::Migration(_) | StoreError::NotKept(_) => {
             tracing::error!(%error, "the store refused");
             ErrorBody::new(ErrorKind::Storage, "The server could not save this. Nothing was changed; try again.")
         }
     }
+}
+
+fn internal() -> ErrorBody {
+    ErrorBody::new(ErrorKind::Internal, "Something went wrong on the server; its log says what.")
 }
 
 /// The position before the first of `prompts`.

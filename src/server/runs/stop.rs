@@ -1,9 +1,9 @@
 //! Stopping: a run from any tab, or the question that a chat waits with.
 
+use super::Runs;
 use super::accept::{announcement, close_all};
 use super::feed::Feed;
-use super::{Runs, refused};
-use crate::app::native::{ErrorBody, ErrorKind, Stored};
+use crate::app::native::{ErrorBody, Stored};
 use crate::server::clock::now_ms;
 use crate::server::store::{Acceptance, Decision, Offer};
 
@@ -21,35 +21,49 @@ impl Runs {
     /// # Errors
     /// `not-found` or `storage`.
     pub async fn stop(&self, chat: &str) -> Result<Stopped, ErrorBody> {
-        let feed = self.feed(chat).await?;
-        if let Some((_, cancel)) = feed.open_run() {
-            cancel.cancel();
-            return Ok(Stopped::Something);
-        }
-        let _gate = feed.gate.lock().await;
+        let (runs, chat) = (self.clone(), chat.to_owned());
+        self.finish(async move {
+            let feed = runs.feed(&chat).await?;
+            if cancel(&feed) == Stopped::Something {
+                return Ok(Stopped::Something);
+            }
+            let _gate = feed.gate.lock().await;
+            match cancel(&feed) {
+                Stopped::Something => Ok(Stopped::Something),
+                Stopped::Nothing => runs.close_questions(&feed, &chat).await,
+            }
+        })
+        .await
+    }
+
+    /// Closes all pending questions without an answer; the caller holds the feed's gate.
+    pub(super) async fn close_questions(&self, feed: &Feed, chat: &str) -> Result<Stopped, ErrorBody> {
         let now = now_ms();
-        let offer = Offer {
+        let offer = || Offer {
             chat: chat.to_owned(),
             input_id: None,
             run_id: String::new(),
             now,
             decide: Box::new(move |record| Ok(Decision { append: close_all(record, now), run: false })),
         };
-        match self.inner.store.accept(offer).await.map_err(refused)? {
-            Ok(Acceptance::New { appended, .. }) if !appended.is_empty() => {
-                announce(&feed, appended);
+        match self.offer(feed, offer).await? {
+            Acceptance::New { appended, .. } if !appended.is_empty() => {
+                announce(feed, appended);
                 Ok(Stopped::Something)
             }
-            Ok(_) => Ok(Stopped::Nothing),
-            // A run began in between; it is what there is to stop.
-            Err(ErrorBody { error }) if error.kind == ErrorKind::Busy => {
-                if let Some((_, cancel)) = feed.open_run() {
-                    cancel.cancel();
-                }
-                Ok(Stopped::Something)
-            }
-            Err(error) => Err(error),
+            Acceptance::New { .. } | Acceptance::Known(_) => Ok(Stopped::Nothing),
         }
+    }
+}
+
+/// Stops the open run, if there is one.
+fn cancel(feed: &Feed) -> Stopped {
+    match feed.open_run() {
+        Some((_, cancel)) => {
+            cancel.cancel();
+            Stopped::Something
+        }
+        None => Stopped::Nothing,
     }
 }
 

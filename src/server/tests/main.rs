@@ -1,6 +1,20 @@
-//! The one integration binary. A new test goes into the file of the story it tells; support code into `support`.
+//! The one integration binary. A new test goes into the file of the story it tells, support code into `support`:
+//!
+//! - `run_loop`: the agent loop alone, with a scripted model and tools: order of events, batches, steering, stopping.
+//! - `record`: what an input may and may not do to the record, over HTTP.
+//! - `wire`: what readers see: chats, streams, attaching, stopping.
+//! - `recovery`: what a new process makes of what the one before left.
+//! - `guard`: who is let in.
+//! - `openai`: the dialect against a scripted provider.
+//! - `tidy`: the house rules of the source tree.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
 
+mod guard;
 mod openai;
+mod record;
+mod recovery;
+mod run_loop;
 mod support;
+mod tidy;
+mod wire;
