@@ -15,6 +15,6 @@ pub use live::{Live, Tail};
 pub use unit::{Part, PartKey, Unit};
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
-mod script;
+pub(crate) mod script;

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
 use super::{Runs, refused};
 use crate::app::native::view::Activity;
-use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, Message, Seq, Stored, fold};
+use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, Message, Seq, Stored, ToolResultMessage, fold};
 use crate::server::store::Store;
 
 /// Where a reader begins.
@@ -134,6 +134,7 @@ impl Reader {
     async fn catch_up(&mut self, snapshot: &Snapshot) -> Result<Vec<Item>, ErrorBody> {
         let mut items = Vec::new();
         let open = snapshot.tail.as_ref().filter(|tail| tail.started);
+        items.extend(self.end_placeholder(snapshot));
         if self.seen.run.is_some() && self.seen.run != open.map(|tail| tail.run.clone()) {
             items.extend(self.stored(snapshot.position).await?);
             items.push(self.item(&AgentEvent::AgentEnd { messages: Vec::new() }));
@@ -166,6 +167,16 @@ impl Reader {
         Ok(items)
     }
 
+    /// The end of a stand-in for an answer that the reader saw begin: it is never stored, so nothing else ends it.
+    fn end_placeholder(&mut self, snapshot: &Snapshot) -> Option<Item> {
+        let is_over = |message: &mut Message| {
+            let open = snapshot.opened.as_ref().is_some_and(|(open, _)| open == message);
+            !open && message.as_tool_result().is_some_and(ToolResultMessage::is_posed_placeholder)
+        };
+        let message = self.seen.opened.take_if(is_over)?;
+        Some(self.item(&AgentEvent::MessageEnd { message }))
+    }
+
     /// The stored messages between the reader's position and `until`.
     async fn stored(&mut self, until: Seq) -> Result<Vec<Item>, ErrorBody> {
         if until <= self.position {
@@ -190,8 +201,15 @@ impl Reader {
     /// The open message and the calls of the open batch.
     fn tail(&mut self, tail: &Tail, items: &mut Vec<Item>) {
         if let Some(message) = &tail.message {
-            if self.seen.message.is_none() {
-                items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+            match (&self.seen.message, &tail.step) {
+                (None, _) => {
+                    items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+                }
+                // The last of the updates that were skipped stands for all of them.
+                (Some(known), Some(step)) if known != message => {
+                    items.push(self.item(&AgentEvent::update(step.clone(), Some(message.clone()))));
+                }
+                (Some(_), _) => {}
             }
             self.seen.message = Some(message.clone());
             self.seen.stale = true;
@@ -270,5 +288,184 @@ impl Reader {
 
     fn item(&self, event: &AgentEvent) -> Item {
         Item { position: self.position, json: to_json(event), settled: matches!(event, AgentEvent::TurnSettled) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use futures::stream::BoxStream;
+    use futures::{StreamExt, poll};
+    use proptest::prelude::*;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::app::transcript::live::Applied;
+    use crate::app::transcript::{Live, sample, script};
+    use crate::server::agent::Sink;
+    use crate::server::llm::catalog::{Api, Model, Models, Prices};
+    use crate::server::llm::{Dialect, Request, StreamEvent};
+    use crate::server::runs::drive::RunSink;
+
+    /// When a reader attaches (after this many events), how far it is behind, how it wants updates, and after how many
+    /// events it takes a look.
+    #[derive(Clone, Debug)]
+    struct Visit {
+        at: usize,
+        behind: usize,
+        updates: Updates,
+        every: usize,
+    }
+
+    fn visits() -> impl Strategy<Value = Vec<Visit>> {
+        let updates = prop_oneof![Just(Updates::Full), Just(Updates::Delta)];
+        let visit = (0usize..200, 0usize..4, updates, 1usize..60).prop_map(|(at, behind, updates, every)| Visit {
+            at,
+            behind,
+            updates,
+            every,
+        });
+        proptest::collection::vec(visit, 1..6)
+    }
+
+    /// The events of two runs that make this record.
+    fn play(record: &[Stored], cut: usize) -> Vec<(Seq, AgentEvent)> {
+        let mut events = script::events(&record[..cut], 0);
+        events.extend(script::events(record, cut));
+        events
+    }
+
+    /// Nobody is asked: the runs are played from a script.
+    struct Silent;
+
+    impl Dialect for Silent {
+        fn stream(&self, _: Request, _: CancellationToken) -> BoxStream<'static, StreamEvent> {
+            futures::stream::pending().boxed()
+        }
+    }
+
+    fn models() -> Models {
+        let model = Model {
+            id: "silent".to_owned(),
+            provider: "tests".to_owned(),
+            api: Api::Lesson,
+            base_url: String::new(),
+            key: None,
+            needs_key: false,
+            reasoning: false,
+            prices: Prices::default(),
+            context_window: 1,
+            max_tokens: 1,
+        };
+        Models { model, dialect: Arc::new(Silent) }
+    }
+
+    /// A reader under way, with what it made of the stream so far.
+    struct Visitor<S> {
+        stream: S,
+        live: Live,
+        every: usize,
+        open: Option<String>,
+    }
+
+    impl<S: Stream<Item = Item> + Unpin> Visitor<S> {
+        fn take(&mut self, item: &Item) {
+            let event: AgentEvent = serde_json::from_str(&item.json).unwrap();
+            match &event {
+                AgentEvent::MessageStart { message } => {
+                    let role = serde_json::to_value(message).unwrap()["role"].to_string();
+                    assert_eq!(self.open.replace(role), None, "a message inside a message: {}", item.json);
+                }
+                AgentEvent::MessageUpdate { .. } => assert!(self.open.is_some(), "an update of nothing: {}", item.json),
+                AgentEvent::MessageEnd { message } => {
+                    let role = serde_json::to_value(message).unwrap()["role"].to_string();
+                    assert_eq!(self.open.take(), Some(role), "the end of another message: {}", item.json);
+                }
+                AgentEvent::AgentEnd { .. } => self.open = None,
+                _ => {}
+            }
+            let applied = self.live.apply(Some(item.position), &event);
+            assert_ne!(applied, Applied::Gap, "{}", item.json);
+        }
+
+        /// Takes what is there now.
+        async fn look(&mut self) {
+            // What is read from the store comes a moment later; a reader that misses it here gets it at its next look.
+            while let std::task::Poll::Ready(Some(item)) = poll!(self.stream.next()) {
+                self.take(&item);
+            }
+        }
+
+        async fn until(&mut self, end: &Live) {
+            while self.live != *end {
+                let next = tokio::time::timeout(std::time::Duration::from_secs(10), self.stream.next()).await;
+                self.take(&next.unwrap_or_else(|_| panic!("{:#?} is not {end:#?}", self.live)).unwrap());
+            }
+        }
+    }
+
+    async fn check(text: &str, cut: usize, visits: &[Visit]) {
+        let whole = sample::record(text);
+        let events = play(&whole, cut.min(whole.len()));
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
+        let runs = Runs::new(store.clone(), models());
+        let chat = runs.create_chat().await.unwrap();
+        // So few that whoever does not look often loses its place.
+        let feed = Arc::new(Feed::with_backlog(Seq::START, 16));
+        runs.inner.feeds.lock().await.insert(chat.clone(), Arc::downgrade(&feed));
+        let mut watched = Live::default();
+        let mut visitors = Vec::new();
+        let mut sink = RunSink {
+            store: store.clone(),
+            feed: feed.clone(),
+            chat: chat.clone(),
+            run: "run".to_owned(),
+            echoes: VecDeque::new(),
+        };
+        for (index, (position, event)) in events.into_iter().enumerate() {
+            for visit in visits.iter().filter(|visit| visit.at == index) {
+                let known = watched.record.len().saturating_sub(visit.behind);
+                let live = Live::new(watched.record[..known].to_vec());
+                let from = From::After(live.position());
+                let stream = Box::pin(runs.attach(&chat, from, visit.updates, true).await.unwrap());
+                visitors.push(Visitor { stream, live, every: visit.every, open: None });
+            }
+            match &event {
+                AgentEvent::AgentStart => {
+                    store.claim(&chat, "run", Vec::new(), 0).await.unwrap();
+                    feed.begin("run", position);
+                }
+                AgentEvent::TurnSettled => feed.publish(event.clone(), None),
+                _ => {}
+            }
+            if !matches!(event, AgentEvent::TurnSettled) {
+                sink.emit(event.clone()).await.unwrap();
+            }
+            watched.apply(Some(position), &event);
+            for visitor in visitors.iter_mut().filter(|visitor| index % visitor.every == 0) {
+                visitor.look().await;
+            }
+        }
+        for mut visitor in visitors {
+            visitor.until(&watched).await;
+        }
+        assert_eq!(store.messages(&chat, Seq::START).await.unwrap(), whole);
+        store.close().await;
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whoever_attaches_at_any_moment_and_reads_at_any_pace_ends_where_all_end(
+            text in sample::lesson(),
+            cut in 0usize..20,
+            visits in visits(),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(check(&text, cut, &visits));
+        }
     }
 }

@@ -178,13 +178,13 @@ impl Steering for NoSteers {
 }
 
 /// Stores what a run says, then publishes it.
-struct RunSink {
-    store: Store,
-    feed: Arc<Feed>,
-    chat: String,
-    run: String,
+pub(super) struct RunSink {
+    pub(super) store: Store,
+    pub(super) feed: Arc<Feed>,
+    pub(super) chat: String,
+    pub(super) run: String,
     /// Positions of the prompts, which are in the record already.
-    echoes: VecDeque<Seq>,
+    pub(super) echoes: VecDeque<Seq>,
 }
 
 #[async_trait]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::native::{AgentEvent, AssistantMessage, Message, Seq, fold};
+use crate::app::native::{AgentEvent, AssistantEvent, AssistantMessage, Message, Seq, fold};
 
 /// Events that a reader may lag behind before it attaches anew.
 const BACKLOG: usize = 1024;
@@ -52,6 +52,8 @@ pub(super) struct Tail {
     /// Turns so far, the open one included.
     pub(super) turns: usize,
     pub(super) message: Option<AssistantMessage>,
+    /// What made the open message what it is.
+    pub(super) step: Option<AssistantEvent>,
     /// Calls of the open batch whose result is not in the record: their start, and their end if they have ended.
     pub(super) calls: Vec<OpenCall>,
 }
@@ -117,6 +119,7 @@ impl Feed {
             turn: false,
             turns: 0,
             message: None,
+            step: None,
             calls: Vec::new(),
         });
         cancel
@@ -190,15 +193,16 @@ impl Tail {
                 self.turn = true;
                 self.turns += 1;
             }
-            AgentEvent::MessageStart { message: Message::Assistant(message) } => self.message = Some(message.clone()),
-            AgentEvent::MessageUpdate { message: Some(message), .. } => {
-                if let Message::Assistant(message) = &**message {
-                    self.message = Some(message.clone());
-                }
+            AgentEvent::MessageStart { message: Message::Assistant(message) } => {
+                self.message = Some(message.clone());
+                self.step = None;
             }
-            AgentEvent::MessageUpdate { message: None, assistant_message_event } => {
-                if let Some(message) = &mut self.message {
-                    fold(message, assistant_message_event);
+            AgentEvent::MessageUpdate { message, assistant_message_event } => {
+                self.step = Some(assistant_message_event.clone());
+                match (message.as_deref(), &mut self.message) {
+                    (Some(Message::Assistant(message)), _) => self.message = Some(message.clone()),
+                    (_, Some(message)) => fold(message, assistant_message_event),
+                    (_, None) => {}
                 }
             }
             AgentEvent::MessageEnd { message: Message::Assistant(_) } => self.message = None,

@@ -41,6 +41,11 @@ impl Reader {
 
     /// The next event; none at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Sent> {
+        let log = format!("an event after {:#?}", self.log.last());
+        soon(&log, self.receive()).await
+    }
+
+    async fn receive(&mut self) -> Option<Sent> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());
@@ -50,7 +55,7 @@ impl Reader {
                 }
                 continue;
             }
-            let piece = soon("the next event", self.bytes.next()).await?.unwrap();
+            let piece = self.bytes.next().await?.unwrap();
             self.text.push_str(std::str::from_utf8(&piece).unwrap());
         }
     }
