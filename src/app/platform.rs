@@ -4,7 +4,7 @@
 #[cfg(feature = "hydrate")]
 pub use crate::client::{
     clock::{Ticker, every, next_frame, sleep},
-    dom::{Listening, at_end, focus, focus_is_free, is_visible, on_scroll, on_visibility, scroll_to_end},
+    dom::{Listening, at_end, focus, focus_is_free, is_typing, is_visible, on_scroll, on_visibility, scroll_to_end},
     events::{Following, Told, follow},
     http::get,
     storage::{draft, new_id, remember_draft},
@@ -43,6 +43,11 @@ mod nowhere {
 
     #[must_use]
     pub fn focus_is_free() -> bool {
+        false
+    }
+
+    #[must_use]
+    pub fn is_typing(_: &leptos::ev::KeyboardEvent) -> bool {
         false
     }
 

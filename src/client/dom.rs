@@ -43,6 +43,13 @@ pub fn focus_is_free() -> bool {
     active.tag_name() == "BODY" || empty == Some(true) || active.closest(".dock form").ok().flatten().is_some()
 }
 
+/// True when the key went into a text field.
+#[must_use]
+pub fn is_typing(event: &leptos::ev::KeyboardEvent) -> bool {
+    let field = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok());
+    field.is_some_and(|field| field.type_() == "text")
+}
+
 /// True while the page can be seen.
 #[must_use]
 pub fn is_visible() -> bool {

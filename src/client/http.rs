@@ -1,6 +1,7 @@
 //! Reads over HTTP, with errors in the one shape.
 
 use gloo_net::http::Request;
+use send_wrapper::SendWrapper;
 use serde::de::DeserializeOwned;
 
 use crate::app::native::{ErrorBody, ErrorKind};
@@ -9,9 +10,14 @@ use crate::app::native::{ErrorBody, ErrorKind};
 ///
 /// # Errors
 /// What the server says, or `offline` when it cannot be reached.
-pub async fn get<T: DeserializeOwned>(path: &str) -> Result<T, ErrorBody> {
+pub fn get<T: DeserializeOwned>(path: &str) -> impl Future<Output = Result<T, ErrorBody>> + Send + use<T> {
+    // Resources want futures that could move between threads; in the browser there is one.
+    SendWrapper::new(read(path.to_owned()))
+}
+
+async fn read<T: DeserializeOwned>(path: String) -> Result<T, ErrorBody> {
     let offline = |_| ErrorBody::new(ErrorKind::Offline, "The server cannot be reached.");
-    let response = Request::get(path).send().await.map_err(offline)?;
+    let response = Request::get(&path).send().await.map_err(offline)?;
     let text = response.text().await.map_err(offline)?;
     let unread =
         |error: serde_json::Error| ErrorBody::new(ErrorKind::Internal, format!("The server's answer: {error}"));

@@ -1,4 +1,4 @@
-//! The commands of the house: `cargo xtask serve | test | check | bench`.
+//! The commands of the house: `cargo xtask serve | site | test | check | bench`.
 //!
 //! - [`tools`] finds what the machine must have, and installs what it can;
 //! - [`wasm`] makes the browser's module, [`site`] the folder that the server serves;
@@ -32,6 +32,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--release|--fast]",
         about: "build everything and start the server (--fast: quicker builds, slower program)",
         run: serve::serve,
+    },
+    Command {
+        name: "site",
+        arguments: "",
+        about: "build what the browser loads, as learners get it, and say where it is",
+        run: serve::site,
     },
     Command {
         name: "test",

@@ -22,6 +22,16 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     become_program(program(server).env("LEARNHARNESS_SITE", site))
 }
 
+/// Builds the site alone, beside a server that runs already.
+pub(crate) fn site(arguments: &[String]) -> Result<()> {
+    if !arguments.is_empty() {
+        bail!("usage: cargo xtask site");
+    }
+    let site = site::build(Mode::Release)?;
+    say(&format!("The site is in {}.", site.display()));
+    Ok(())
+}
+
 /// Compiles the server and returns where it is.
 pub(crate) fn build_server(mode: Mode) -> Result<PathBuf> {
     say("Compiling the server.");

@@ -36,6 +36,7 @@ pub fn ChatPage() -> impl IntoView {
             })}
         </Suspense>
     }
+    .into_any()
 }
 
 #[component]
@@ -46,6 +47,7 @@ fn Unreadable(words: String) -> impl IntoView {
             <main class="page"><h1>"This lesson cannot be shown"</h1><p role="alert">{words}</p></main>
         </div>
     }
+    .into_any()
 }
 
 #[component]
@@ -89,6 +91,7 @@ fn Lesson(view: ChatView) -> impl IntoView {
             </aside>
         </div>
     }
+    .into_any()
 }
 
 /// On a small screen the rails are sheets; this opens and closes one.
@@ -100,6 +103,7 @@ fn SheetButton(sheet: RwSignal<Option<&'static str>>, name: &'static str, label:
             {label}
         </button>
     }
+    .into_any()
 }
 
 /// What the page does in the browser beside showing: follow the chat, keep the end in sight, keep the list of chats true.

@@ -28,6 +28,7 @@ pub fn Home() -> impl IntoView {
             </main>
         </div>
     }
+    .into_any()
 }
 
 #[component]
@@ -89,6 +90,7 @@ fn Begin() -> impl IntoView {
             }).collect_view()}
         </ul>
     }
+    .into_any()
 }
 
 /// Makes a chat and says the first words in it.

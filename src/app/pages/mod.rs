@@ -29,6 +29,7 @@ pub fn App() -> impl IntoView {
             </Routes>
         </Router>
     }
+    .into_any()
 }
 
 fn titled(title: String) -> String {

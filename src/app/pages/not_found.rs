@@ -22,4 +22,5 @@ pub fn NotFound() -> impl IntoView {
             </main>
         </div>
     }
+    .into_any()
 }

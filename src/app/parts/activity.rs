@@ -11,4 +11,5 @@ pub fn Activity() -> impl IntoView {
             <p class="quiet">"Nothing runs in the background."</p>
         </section>
     }
+    .into_any()
 }

@@ -29,6 +29,7 @@ pub fn Chats() -> impl IntoView {
             </Transition>
         </nav>
     }
+    .into_any()
 }
 
 fn entry(chat: ChatSummary) -> impl IntoView {

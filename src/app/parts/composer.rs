@@ -49,6 +49,7 @@ pub fn Composer(session: Session) -> impl IntoView {
             </Show>
         </form>
     }
+    .into_any()
 }
 
 /// True for Enter alone, outside of an input method's composition.

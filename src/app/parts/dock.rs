@@ -75,7 +75,7 @@ fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
     let dont_know = move |_| session.answer(&asked.get_value(), Answer { dont_know: true, ..Answer::default() }, false);
     let skip = move |_| session.answer(&asked.get_value(), Answer::default(), true);
     let digits = move |event: leptos::ev::KeyboardEvent| {
-        let typing = event.target().is_some_and(|_| event_is_text(&event));
+        let typing = platform::is_typing(&event);
         let digit = event.key().parse::<usize>().ok().filter(|digit| (1..=9).contains(digit) && !typing);
         let option = digit.and_then(|digit| kept.with_value(|question| question.options().get(digit - 1).cloned()));
         if let Some(option) = option {
@@ -110,6 +110,7 @@ fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
             </fieldset>
         </form>
     }
+    .into_any()
 }
 
 #[component]
@@ -193,10 +194,4 @@ fn Hint(session: Session, asked: Pending, question: Question) -> impl IntoView {
             </Show>
         }
     })
-}
-
-/// True when the key went into a text field.
-fn event_is_text(event: &leptos::ev::KeyboardEvent) -> bool {
-    let target: leptos::web_sys::HtmlElement = event_target(event);
-    target.get_attribute("type").as_deref() == Some("text")
 }

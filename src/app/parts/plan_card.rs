@@ -23,8 +23,10 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
         .map(|block| view! { <li>{block.title}<small>{block.objective}</small></li> })
         .collect_view();
     let waits = card.state == PlanState::Waiting;
+    // Only the plan that holds is a region of its own; earlier ones are part of the text.
+    let holds = waits || card.state == PlanState::Accepted;
     view! {
-        <section class="card plan" class:past={!waits && card.state != PlanState::Accepted} aria-label=if waits { "Plan" } else { "Earlier plan" }>
+        <section class="card plan" class:past=!holds aria-label=holds.then_some("Plan")>
             <h2>{card.plan.title}</h2>
             <p>{card.plan.goal}</p>
             <ol>{blocks}</ol>
@@ -32,6 +34,7 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
             {waits.then(|| view! { <VerdictForm session/> })}
         </section>
     }
+    .into_any()
 }
 
 #[component]
@@ -74,4 +77,5 @@ fn VerdictForm(session: Session) -> impl IntoView {
             </form>
         </Show>
     }
+    .into_any()
 }

@@ -24,6 +24,7 @@ pub fn Progress(session: Session) -> impl IntoView {
             </ol>
         </section>
     }
+    .into_any()
 }
 
 fn steps(session: Session) -> Vec<(String, Step)> {

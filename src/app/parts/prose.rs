@@ -35,6 +35,7 @@ pub fn Prose(
             </For>
         </div>
     }
+    .into_any()
 }
 
 fn numbered(blocks: &[Html]) -> Vec<(usize, Html)> {

@@ -6,27 +6,27 @@ use super::rich::Rich;
 use crate::app::native::question::{Graded, Verdict};
 use crate::app::transcript::unit::{self, Judgement, QuestionState};
 
-/// The question, what was answered and what became of it; a pending one is asked in the dock.
+/// The question, what was answered and what became of it; nothing while it waits, for then the dock asks it.
 #[component]
 pub fn QuestionCard(card: unit::QuestionCard) -> impl IntoView {
     let question = card.question.text().to_owned();
     let (class, outcome) = match card.state {
-        QuestionState::Pending => ("card asked waits", None),
+        QuestionState::Pending => return ().into_any(),
+        QuestionState::Answered(graded) if card.of_probe => ("card asked", noted(&graded)),
         QuestionState::Answered(graded) => {
-            (class_of(&graded, card.judgement.as_ref()), Some(outcome(graded, card.judgement)))
+            (class_of(&graded, card.judgement.as_ref()), outcome(graded, card.judgement))
         }
-        QuestionState::Told(text) => ("card asked", Some(view! { <p class="answer">{text}</p> }.into_any())),
-        QuestionState::Closed => ("card asked", Some(view! { <p class="answer">"Not answered."</p> }.into_any())),
+        QuestionState::Told(text) => ("card asked", view! { <p class="answer">{text}</p> }.into_any()),
+        QuestionState::Closed => ("card asked", view! { <p class="answer">"Not answered."</p> }.into_any()),
     };
-    let waits = outcome.is_none();
     view! {
         <section class=class aria-label="Question and answer">
             <p class="asks"><Rich text=question/></p>
             {outcome}
-            {waits.then(|| view! { <p class="answer">"Waits for your answer below."</p> })}
             {card.objection.map(|reason| view! { <p class="answer">"You objected: "{reason}</p> })}
         </section>
     }
+    .into_any()
 }
 
 fn class_of(graded: &Graded, judgement: Option<&Judgement>) -> &'static str {
@@ -35,6 +35,19 @@ fn class_of(graded: &Graded, judgement: Option<&Judgement>) -> &'static str {
         (Verdict::Wrong, _) | (Verdict::Open, Some(_)) => "card asked bad",
         (Verdict::Open | Verdict::DontKnow | Verdict::Skipped | Verdict::Noted | Verdict::NotAnswered, _) => {
             "card asked"
+        }
+    }
+}
+
+/// The answer alone: what was right comes with the lesson.
+fn noted(graded: &Graded) -> AnyView {
+    let shown = graded.answer.shown();
+    match graded.verdict {
+        Verdict::DontKnow => view! { <p class="answer">"You don't know this yet."</p> }.into_any(),
+        Verdict::Skipped => view! { <p class="answer">"Skipped."</p> }.into_any(),
+        Verdict::NotAnswered => view! { <p class="answer">"Not answered."</p> }.into_any(),
+        Verdict::Correct | Verdict::Wrong | Verdict::Open | Verdict::Noted => {
+            view! { <p class="answer">"You answered "<b><Rich text=shown/></b>"."</p> }.into_any()
         }
     }
 }

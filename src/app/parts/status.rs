@@ -23,4 +23,5 @@ pub fn Status(session: Session) -> impl IntoView {
         <p class="hidden" role="status">{move || session.feedback.get()}</p>
         {move || session.trouble.get().map(|words| view! { <p class="trouble" role="alert">{words}</p> })}
     }
+    .into_any()
 }

@@ -21,6 +21,7 @@ pub fn Transcript(session: Session) -> impl IntoView {
             </For>
         </div>
     }
+    .into_any()
 }
 
 #[component]
@@ -41,6 +42,7 @@ fn UnitView(session: Session, unit: ArcRwSignal<Unit>) -> impl IntoView {
             </For>
         </article>
     }
+    .into_any()
 }
 
 /// Parts by key and kind: a part that becomes another kind is another part.
@@ -113,6 +115,7 @@ fn Thinking(text: Signal<String>, open: Signal<bool>) -> impl IntoView {
             <div class="thought">{text}</div>
         </details>
     }
+    .into_any()
 }
 
 #[component]
@@ -131,6 +134,7 @@ fn ToolView(line: ToolLine) -> impl IntoView {
             {(!line.text.is_empty()).then(|| view! { <pre tabindex="0">{line.text}</pre> })}
         </details>
     }
+    .into_any()
 }
 
 #[component]
@@ -144,6 +148,7 @@ fn Failed(session: Session, words: String, can_retry: bool) -> impl IntoView {
             })}
         </div>
     }
+    .into_any()
 }
 
 #[component]
@@ -161,6 +166,7 @@ fn Handoff(assessment: crate::app::native::marker::Assessment) -> impl IntoView 
             </dl>
         </section>
     }
+    .into_any()
 }
 
 #[component]

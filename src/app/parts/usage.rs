@@ -23,6 +23,7 @@ pub fn UsageView(session: Session) -> impl IntoView {
             </dl>
         </section>
     }
+    .into_any()
 }
 
 /// 41208 as 41,208.

@@ -12,7 +12,7 @@ use serde_json::Map;
 use super::{Keyed, Outline};
 use crate::app::api;
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
-use crate::app::native::view::{ChatView, Pending};
+use crate::app::native::view::{ChatView, Pending, Phase};
 use crate::app::native::{
     AgentEvent, Answer, ErrorBody, ErrorKind, InputEvent, Message, Question, Seq, Stored, ToolResultMessage,
 };
@@ -65,7 +65,8 @@ impl Session {
     /// A session that knows what the server said first.
     #[must_use]
     pub fn new(view: ChatView) -> Self {
-        let live = Live::new(view.messages);
+        let mut live = Live::new(view.messages);
+        live.tail.running = view.running;
         let outline = Outline::of(&live.record);
         let units = Keyed::new(keyed(group(&live.record, &live.tail)));
         Self {
@@ -119,7 +120,8 @@ impl Session {
             return self.trouble.set(Some(words));
         }
         let graded = if dismissed { unanswered(&question, Verdict::Skipped) } else { grade(&question, &answer) };
-        self.feedback.set(in_words(&graded));
+        let probes = self.outline.with_untracked(|outline| outline.phase == Phase::Probe);
+        self.feedback.set(if probes { "Noted.".to_owned() } else { in_words(&graded) });
         self.ahead.set_value(vec![result(asked, &graded)]);
         let tool_call_id = asked.tool_call_id.clone();
         self.send(InputEvent::Answer { tool_call_id, answer, dismissed }, || {});

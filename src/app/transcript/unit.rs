@@ -106,6 +106,8 @@ pub enum Body {
 pub struct QuestionCard {
     pub tool_call_id: String,
     pub question: Question,
+    /// It was asked before the handoff: what was right is not told, for a probe does not teach.
+    pub of_probe: bool,
     pub state: QuestionState,
     /// The learner asked for the hint.
     pub hinted: bool,

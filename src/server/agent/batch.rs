@@ -13,6 +13,7 @@ use super::run_loop::{Halted, Run};
 use super::schema;
 use super::tool::{After, Call, Done, Mode, Tool, ToolError, Updates};
 use crate::app::native::event::ToolOutput;
+use crate::app::native::partial::ARGUMENTS_FAULT;
 use crate::app::native::{AgentEvent, AssistantMessage, Block, Marker, StopReason, ToolCall, ToolResultMessage};
 use crate::server::clock::now_ms;
 
@@ -171,8 +172,19 @@ fn tool_of(run: &Run<'_>, call: &ToolCall) -> Option<Arc<dyn Tool>> {
 
 fn prepare(run: &Run<'_>, call: &ToolCall) -> Result<(Arc<dyn Tool>, Value), ToolError> {
     let tool = tool_of(run, call).ok_or_else(|| ToolError(format!("Tool {} not found", call.name)))?;
+    check_readable(call)?;
     let args = schema::validate(&call.name, &tool.face().spec.parameters, &call.arguments).map_err(ToolError)?;
     Ok((tool, args))
+}
+
+/// Refuses arguments that the dialect could not read whole: what was salvaged of them is not what the model meant.
+fn check_readable(call: &ToolCall) -> Result<(), ToolError> {
+    match call.extra.get(ARGUMENTS_FAULT).and_then(Value::as_str) {
+        Some(fault) => {
+            Err(ToolError(format!("Tool call \"{}\" was not executed: {fault} Make the call again.", call.name)))
+        }
+        None => Ok(()),
+    }
 }
 
 async fn work(
@@ -242,5 +254,20 @@ fn message_of(end: &Finished) -> ToolResultMessage {
         is_error: end.outcome.is_err(),
         timestamp: now_ms(),
         extra: Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_whose_arguments_were_cut_off_is_refused() {
+        let whole = ToolCall { name: "look".into(), arguments: json!({}), ..ToolCall::default() };
+        assert!(check_readable(&whole).is_ok());
+        let mut cut = whole;
+        cut.extra.insert(ARGUMENTS_FAULT.into(), "They are cut off.".into());
+        let words = "Tool call \"look\" was not executed: They are cut off. Make the call again.";
+        assert_eq!(check_readable(&cut).unwrap_err().0, words);
     }
 }

@@ -193,7 +193,7 @@ fn one_line(text: &str) -> Option<String> {
     // Enough for the blanks between the words that are shown; a body can be long.
     let head: String = text.chars().take(WORDS * 8).collect();
     let line = head.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() || line.contains('<') {
+    if line.is_empty() || line.starts_with('<') || line.contains("</") {
         return None;
     }
     Some(match line.char_indices().nth(WORDS) {
@@ -235,6 +235,7 @@ mod tests {
     #[test]
     fn pages_of_markup_and_long_texts_are_not_shown() {
         check(520, "<!doctype html><p>Your IP: 203.0.113.9", "The provider failed (520).");
+        check(400, "n < 1", "The provider rejected the request (400): n < 1.");
         let long = ProviderError::from_status(400, &"word ".repeat(10_000)).to_string();
         assert!(long.chars().count() <= 300, "{long}");
     }

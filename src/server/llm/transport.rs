@@ -63,7 +63,7 @@ impl Limits {
     }
 }
 
-/// Waits between two tries; tests pass one that does not wait.
+/// Waits between two tries.
 pub type Pause = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A request that is ready to be sent, any number of times.
@@ -84,7 +84,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Fails when the system offers no TLS.
+    /// Waits between two tries as `pause` does; tests pass one that does not wait. Fails when the system offers no TLS.
     pub fn new(limits: Limits, pause: Pause) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .connect_timeout(limits.connect)

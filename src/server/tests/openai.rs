@@ -257,7 +257,9 @@ async fn reported_faults_are_answered_as_they_should_be() {
     let mut report = Report::new(FAULT_DIFFERENCES);
     for path in fixtures("faults") {
         let fault = load(&path);
-        for (number, variant) in fault["stimulus"]["variants"].as_array().unwrap().iter().enumerate() {
+        // Faults of rendering stand beside those of providers.
+        let Some(variants) = fault["stimulus"]["variants"].as_array() else { continue };
+        for (number, variant) in variants.iter().enumerate() {
             if variant["api"] == "openai-chat" {
                 let found = compare_final(variant).await;
                 report.add(&format!("{}/{}", fault["id"].as_str().unwrap(), number + 1), found);

@@ -276,6 +276,7 @@ impl Grouping {
                 }
             }
         }
+        self.tell_probe_apart();
         self.attach_remarks();
         self.units.retain(|unit| !unit.parts.is_empty());
         if !tail.running
@@ -284,6 +285,16 @@ impl Grouping {
             offer_retry(last);
         }
         self.units
+    }
+
+    fn tell_probe_apart(&mut self) {
+        let is_handoff = |unit: &&Unit| unit.parts.iter().any(|part| matches!(part.body, Body::Handoff(_)));
+        let handoff = self.units.iter().find(is_handoff).map(|unit| unit.key);
+        for part in self.units.iter_mut().flat_map(|unit| &mut unit.parts) {
+            if let Body::Question(card) = &mut part.body {
+                card.of_probe = handoff.is_none_or(|handoff| part.key.seq < handoff);
+            }
+        }
     }
 
     fn attach_remarks(&mut self) {
@@ -377,6 +388,7 @@ fn question_card(line: &ToolLine, state: impl FnOnce() -> QuestionState) -> Opti
     Some(QuestionCard {
         tool_call_id: line.tool_call_id.clone(),
         question,
+        of_probe: false,
         state: state(),
         hinted: false,
         objection: None,

@@ -87,6 +87,24 @@ fn a_question_waits_and_its_answer_goes_on_in_the_same_unit() {
 }
 
 #[test]
+fn a_question_before_the_handoff_is_of_the_probe() {
+    let text = format!(
+        "user hi\nteacher[toolUse] quiz#a {QUIZ}\nresult quiz#a Right. @ {RIGHT}\n\
+         marker probe-handoff {{\"assessment\":{{}}}}\nteacher[toolUse] quiz#b {QUIZ}\nresult quiz#b Right. @ {RIGHT}"
+    );
+    let units = group(&record(&text), &Tail::default());
+    let cards: Vec<bool> = units
+        .iter()
+        .flat_map(|unit| &unit.parts)
+        .filter_map(|part| match &part.body {
+            Body::Question(card) => Some(card.of_probe),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(cards, [true, false]);
+}
+
+#[test]
 fn a_question_that_was_not_posed_is_no_card() {
     check(
         "user hi\nteacher[toolUse] quiz#q {\"question\":7}\nresult! quiz#q No kind.\nteacher Sorry.",

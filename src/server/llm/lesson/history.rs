@@ -327,7 +327,7 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
-    fn asked(details: Value, text: &str) -> Vec<Message> {
+    fn asked(details: &Value, text: &str) -> Vec<Message> {
         messages(json!([
             {"role": "assistant", "stopReason": "toolUse", "content": [{"type": "toolCall", "id": "c", "name": "quiz",
                 "arguments": {"question": "Which?", "options": ["a", "b, c", "d"]}}]},
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_answer_is_read_from_details_and_else_from_the_text() {
         let check = |details: Value, text: &str, verdict: Verdict, values: &[&str]| {
-            let messages = asked(details, text);
+            let messages = asked(&details, text);
             let history = History::read(&messages);
             let Outcome::Answered(answered) = &history.calls().next().unwrap().outcome else { panic!("{text}") };
             assert_eq!(answered.verdict, verdict, "{text}");
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_question_is_open_still() {
-        let messages = asked(json!(null), "The question was interrupted.");
+        let messages = asked(&json!(null), "The question was interrupted.");
         assert!(History::read(&messages).is_open("Which?"));
     }
 }

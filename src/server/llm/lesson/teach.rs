@@ -103,7 +103,7 @@ impl<'a> Lesson<'a> {
                 && call.args.get("status").and_then(|status| status.as_str()) == Some(status)
         };
         let unreported = status == "started" && !self.offers(PLAN_PROGRESS);
-        unreported || self.history.calls().any(|call| reports(call))
+        unreported || self.history.calls().any(reports)
     }
 
     /// A short answer that nothing matched is judged before anything else is said.

@@ -1,5 +1,7 @@
 //! Whole lessons, with learners of all kinds.
 
+use proptest::prelude::*;
+
 use super::*;
 
 const LESSONS: [(&str, &str); 2] =
@@ -84,7 +86,8 @@ fn whoever_knows_nothing_or_skips_all_comes_to_the_summary() {
 
 #[test]
 fn results_without_details_lead_through_the_same_lesson() {
-    let policy = |call: &ToolCall, _: usize| if question(call).len() % 2 == 0 { Reply::Right } else { Reply::Wrong(0) };
+    let policy =
+        |call: &ToolCall, _: usize| if question(call).len().is_multiple_of(2) { Reply::Right } else { Reply::Wrong(0) };
     let play = |details: bool| {
         let mut chat = Chat { details, ..Chat::new("fractions") };
         chat.play_through(&policy);
@@ -401,4 +404,58 @@ fn a_result_of_a_background_job_is_no_word_of_the_learner() {
     chat.messages.push(Message::user("Background research: done.\nRust is a metal oxide.", 0));
     let Stop::Question(call) = chat.run() else { panic!() };
     assert_eq!(question(&call), chat.pack("fractions").probe[0].question());
+}
+
+const TEXTS: [&str; 10] = [
+    "hint",
+    "go on",
+    "Why?",
+    "skip",
+    "Rust, please",
+    "fractions",
+    "5/8",
+    "I don't know",
+    "only division",
+    "start with moves",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whatever_the_learner_does_each_step_is_sound_and_the_lesson_can_end(moves in prop::collection::vec(0..12_usize, 0..40)) {
+        let mut chat = Chat::new("Hello");
+        let mut stop = chat.run();
+        for (at, choice) in moves.into_iter().enumerate() {
+            let text = TEXTS[(at + choice) % TEXTS.len()];
+            let reply = match choice {
+                0..4 => Reply::Right,
+                4..6 => Reply::Wrong(at),
+                6 => Reply::DontKnow,
+                7 => Reply::Skip,
+                8 => Reply::Words(text.to_owned()),
+                _ => Reply::Text(text.to_owned()),
+            };
+            let takes_words = |call: &ToolCall| call.name == ASK || call.arguments["kind"] == json!("short");
+            stop = match stop {
+                Stop::Question(call) if choice == 8 && !takes_words(&call) => chat.reply(&call, &Reply::Skip),
+                Stop::Question(call) => chat.reply(&call, &reply),
+                Stop::Plan(_) if choice < 7 => chat.verdict(true, None),
+                Stop::Plan(_) if choice < 10 => chat.verdict(false, Some(text)),
+                Stop::Plan(_) | Stop::End(_) => chat.text(text),
+            };
+        }
+        // From here on somebody who wants to get through.
+        for _ in 0..60 {
+            stop = match stop {
+                Stop::Question(call) => chat.reply(&call, &Reply::Right),
+                Stop::Plan(_) => chat.verdict(true, None),
+                Stop::End(text) if text.contains("### Summary") => break,
+                Stop::End(_) if chat.said().contains("### Summary") => break,
+                Stop::End(text) if text.contains("accept") => chat.verdict(true, None),
+                Stop::End(_) => chat.text("fractions"),
+            };
+        }
+        prop_assert!(chat.said().contains("### Summary"), "{}", chat.last_text());
+    }
 }
