@@ -96,8 +96,7 @@ fn only_the_configuration_reads_the_environment() {
 
 #[test]
 fn only_the_browser_side_calls_the_browser() {
-    const EXCEPTIONS: Exceptions = &[("app/parts/dock.rs", "the type of an event's target, only to be named")];
-    check(EXCEPTIONS, |file| {
+    check(&[], |file| {
         let calls = ["web_sys", "js_sys", "gloo_", "wasm_bindgen"];
         !file.is_in("client/") && calls.iter().any(|call| file.product.contains(call))
     });
