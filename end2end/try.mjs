@@ -21,7 +21,7 @@ while (n++ < 14) {
   const form = p.getByRole('form', { name: 'Question' });
   const plan = p.getByRole('region', { name: 'Plan' });
   await p.waitForFunction(() => document.querySelector('main')?.dataset.status === 'ready', null, { timeout: 20000 });
-  if (await plan.count()) { await p.screenshot({ path: '/tmp/shots/plan.png' }); await plan.getByRole('button', { name: 'Accept plan' }).click(); await p.waitForTimeout(100); continue; }
+  if (await plan.getByRole('button', { name: 'Accept plan' }).count()) { await p.screenshot({ path: '/tmp/shots/plan.png' }); await plan.getByRole('button', { name: 'Accept plan' }).click(); await p.waitForTimeout(100); continue; }
   if (!(await form.count())) { console.log('no form'); break; }
   const opt = form.locator('input[type=radio],input[type=checkbox]').first();
   if (await opt.count()) await opt.click(); else await form.locator('input[type=text]').fill('3/4');

@@ -77,6 +77,10 @@ pub struct ToolOutput {
 /// One step in the making of an assistant message; `content_index` counts its blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "deltas are the rule, and a box would be followed for each finished call only"
+)]
 pub enum AssistantEvent {
     TextStart {
         content_index: usize,

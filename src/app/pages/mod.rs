@@ -32,6 +32,7 @@ pub fn App() -> impl IntoView {
     .into_any()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the formatter is handed its title")]
 fn titled(title: String) -> String {
     if title.is_empty() { "learnharness".to_owned() } else { format!("{title} · learnharness") }
 }

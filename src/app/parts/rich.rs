@@ -1,5 +1,7 @@
 //! Short texts with Markdown in them, such as a question or an option.
 
+#![expect(clippy::needless_pass_by_value, reason = "a component owns its props")]
+
 use leptos::prelude::*;
 
 use crate::app::transcript::markdown::{Html, blocks};

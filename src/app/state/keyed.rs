@@ -35,10 +35,9 @@ where
     /// Makes the list hold `items`: rows keep their signals by key, and a value that is as before touches nobody.
     pub fn sync(&self, items: impl IntoIterator<Item = (K, V)>) {
         let old = self.rows.get_untracked();
-        let mut place = 0;
         let mut changed = false;
         let mut rows = Vec::with_capacity(old.len());
-        for (key, value) in items {
+        for (place, (key, value)) in items.into_iter().enumerate() {
             let kept = old.get(place).filter(|row| row.key == key).or_else(|| old.iter().find(|row| row.key == key));
             if let Some(row) = kept {
                 if *row.value.read_untracked() != value {
@@ -49,7 +48,6 @@ where
                 changed = true;
                 rows.push(Row { key, value: ArcRwSignal::new(value) });
             }
-            place += 1;
         }
         let moved = rows.iter().zip(&old).any(|(new, old)| new.key != old.key);
         if changed || moved || rows.len() != old.len() {
