@@ -89,8 +89,8 @@ pub fn scroll_to_end() {
     window.scroll_to_with_scroll_to_options(&options);
 }
 
-fn listen(target: web_sys::EventTarget, name: &'static str, mut call: impl FnMut() + 'static) -> Option<Listening> {
-    let callback = Closure::<dyn FnMut()>::new(move || call());
+fn listen(target: web_sys::EventTarget, name: &'static str, call: impl FnMut() + 'static) -> Option<Listening> {
+    let callback = Closure::<dyn FnMut()>::new(call);
     target.add_event_listener_with_callback(name, callback.as_ref().unchecked_ref()).ok()?;
     let remove = move || {
         let _ = target.remove_event_listener_with_callback(name, callback.as_ref().unchecked_ref());

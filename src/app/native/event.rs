@@ -77,7 +77,7 @@ pub struct ToolOutput {
 /// One step in the making of an assistant message; `content_index` counts its blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-#[expect(
+#[allow(
     clippy::large_enum_variant,
     reason = "deltas are the rule, and a box would be followed for each finished call only"
 )]

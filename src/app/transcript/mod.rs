@@ -1,6 +1,6 @@
 //! The pure view-model of a lesson.
 //!
-//! [`scan`] says what holds in a record, [`live`] is the state of a reader who follows a run, [`group`] makes the units
+//! [`scan`] says what holds in a record, [`live`] is the state of a reader who follows a run, [`mod@group`] makes the units
 //! that a page shows of both, and [`markdown`] makes HTML of their texts.
 
 pub mod group;

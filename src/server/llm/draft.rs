@@ -10,7 +10,7 @@ use crate::app::native::{AssistantEvent, AssistantMessage, Block, fold};
 
 use super::StreamEvent;
 
-/// Applies every step with [`fold`], and sends the message whole only when folding alone would not give it.
+/// Applies every step with [`fold()`], and sends the message whole only when folding alone would not give it.
 ///
 /// A plain delta costs what the delta costs: the message is cloned on `toolcall_start` and after a change of metadata.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The dialect `lesson`: a scripted teacher that plays authored lesson packs and behaves as a model does.
 //!
-//! It is no model and says so. It gets a request, derives from the messages alone where the lesson is ([`play`]), and
+//! It is no model and says so. It gets a request, derives from the messages alone where the lesson is ([`play()`]), and
 //! streams what comes next in small steps. It keeps no state, so a restart, a retry or an interruption at any point
 //! goes on properly.
 //!
