@@ -4,7 +4,7 @@
 #[cfg(feature = "hydrate")]
 pub use crate::client::{
     clock::{Ticker, every, next_frame, sleep},
-    dom::{Listening, at_end, focus, focus_is_free, is_typing, is_visible, on_scroll, on_visibility, scroll_to_end},
+    dom::{Listening, Moved, focus, focus_is_free, is_typing, is_visible, on_scroll, on_visibility, scroll_to_end},
     events::{Following, Told, follow},
     http::get,
     storage::{draft, new_id, remember_draft},
@@ -21,6 +21,12 @@ mod nowhere {
     pub struct Listening;
     pub struct Following;
 
+    #[derive(PartialEq)]
+    pub enum Moved {
+        ToEnd,
+        Up,
+    }
+
     pub enum Told {
         Event(Option<Seq>, Box<AgentEvent>),
         Lost,
@@ -33,11 +39,6 @@ mod nowhere {
     pub fn next_frame(_: impl FnOnce() + 'static) {}
 
     pub async fn sleep(_: u32) {}
-
-    #[must_use]
-    pub fn at_end() -> bool {
-        true
-    }
 
     pub fn focus(_: &str) {}
 
@@ -56,7 +57,7 @@ mod nowhere {
         false
     }
 
-    pub fn on_scroll(_: impl FnMut() + 'static) -> Option<Listening> {
+    pub fn on_scroll(_: impl FnMut(Moved) + 'static) -> Option<Listening> {
         None
     }
 
@@ -66,8 +67,8 @@ mod nowhere {
 
     pub fn scroll_to_end() {}
 
-    pub fn follow(_: &str, _: impl FnMut(Told) + 'static) -> Following {
-        Following
+    pub fn follow(_: &str, _: impl FnMut(Told) + 'static) -> Option<Following> {
+        None
     }
 
     /// Reads go straight to the server's parts there.

@@ -2,7 +2,7 @@
 
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
-use web_sys::{Document, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
+use web_sys::{Document, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
 
 /// Pixels from the end that still count as being at the end.
 const NEAR_END: f64 = 120.0;
@@ -27,11 +27,13 @@ pub fn mark_ready() {
     }
 }
 
-/// Moves the focus to the first element that `selector` finds.
+/// Moves the focus to the first element that `selector` finds; the page stays where it is scrolled to.
 pub fn focus(selector: &str) {
     let found = document().and_then(|document| document.query_selector(selector).ok().flatten());
     if let Some(element) = found.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
-        let _ = element.focus();
+        let options = FocusOptions::new();
+        options.set_prevent_scroll(true);
+        let _ = element.focus_with_options(&options);
     }
 }
 
@@ -61,21 +63,27 @@ pub fn on_visibility(changed: impl FnMut() + 'static) -> Option<Listening> {
     listen(document()?.unchecked_into(), "visibilitychange", changed)
 }
 
-/// Calls `moved` when the page scrolls.
-pub fn on_scroll(moved: impl FnMut() + 'static) -> Option<Listening> {
-    listen(window()?.unchecked_into(), "scroll", moved)
+/// Where the learner has moved the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    ToEnd,
+    Up,
 }
 
-/// True while the end of the page is in sight.
-#[must_use]
-pub fn at_end() -> bool {
-    let measure = || {
-        let window = window()?;
-        let seen = window.scroll_y().ok()? + window.inner_height().ok()?.as_f64()?;
-        let height = f64::from(document()?.document_element()?.scroll_height());
-        Some(height - seen < NEAR_END)
+/// Calls `moved` when the learner scrolls to the page's end, or up from it.
+pub fn on_scroll(mut moved: impl FnMut(Moved) + 'static) -> Option<Listening> {
+    let mut before = Scroll::now();
+    let call = move || {
+        let now = Scroll::now();
+        // Words that come move the end away, and a question that goes moves the page up: neither is the learner.
+        if now.top < before.top && now.height >= before.height {
+            moved(Moved::Up);
+        } else if now.is_at_end() {
+            moved(Moved::ToEnd);
+        }
+        before = now;
     };
-    measure().unwrap_or(true)
+    listen(window()?.unchecked_into(), "scroll", call)
 }
 
 /// Scrolls to the end of the page, at once.
@@ -87,6 +95,31 @@ pub fn scroll_to_end() {
     options.set_top(f64::from(root.scroll_height()));
     options.set_behavior(ScrollBehavior::Instant);
     window.scroll_to_with_scroll_to_options(&options);
+}
+
+/// How the page is scrolled, in pixels.
+#[derive(Clone, Copy, Default)]
+struct Scroll {
+    top: f64,
+    seen: f64,
+    height: f64,
+}
+
+impl Scroll {
+    fn now() -> Self {
+        let measure = || {
+            let window = window()?;
+            let top = window.scroll_y().ok()?;
+            let seen = window.inner_height().ok()?.as_f64()?;
+            let height = f64::from(document()?.document_element()?.scroll_height());
+            Some(Self { top, seen, height })
+        };
+        measure().unwrap_or_default()
+    }
+
+    fn is_at_end(self) -> bool {
+        self.height - self.top - self.seen < NEAR_END
+    }
 }
 
 fn listen(target: web_sys::EventTarget, name: &'static str, call: impl FnMut() + 'static) -> Option<Listening> {

@@ -1,9 +1,11 @@
 //! The event source: the live events of a chat, until it is dropped.
 
-use futures::StreamExt;
-use futures::future::{AbortHandle, Abortable};
-use gloo_net::eventsource::futures::EventSource;
-use wasm_bindgen_futures::spawn_local;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use web_sys::{Event, EventSource, MessageEvent};
 
 use crate::app::native::{AgentEvent, Seq};
 
@@ -18,36 +20,38 @@ pub enum Told {
 
 /// A stream that is followed; dropping it closes the connection.
 pub struct Following {
-    task: AbortHandle,
+    source: EventSource,
+    _hear: Closure<dyn FnMut(MessageEvent)>,
+    _fail: Closure<dyn FnMut(Event)>,
 }
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.task.abort();
+        self.source.set_onmessage(None);
+        self.source.set_onerror(None);
+        self.source.close();
     }
 }
 
-/// Follows the stream at `url` and hands over what it tells.
-pub fn follow(url: &str, mut tell: impl FnMut(Told) + 'static) -> Following {
-    let (task, registration) = AbortHandle::new_pair();
-    let url = url.to_owned();
-    let reading = async move {
-        let Ok(mut source) = EventSource::new(&url) else { return tell(Told::Lost) };
-        let Ok(mut messages) = source.subscribe("message") else { return tell(Told::Lost) };
-        // The browser would connect again by itself; the session decides instead, after it has asked where the chat is.
-        while let Some(Ok((_, message))) = messages.next().await {
-            let id = message.last_event_id().parse().ok();
-            let data = message.data().as_string().unwrap_or_default();
-            if let Ok(event) = serde_json::from_str(&data) {
-                tell(Told::Event(id, Box::new(event)));
-            }
+/// Follows the stream at `url` and hands over what it tells; none when the browser does not take the address.
+pub fn follow(url: &str, tell: impl FnMut(Told) + 'static) -> Option<Following> {
+    let source = EventSource::new(url).ok()?;
+    let tell = Rc::new(RefCell::new(tell));
+    let told = Rc::clone(&tell);
+    let hear = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
+        let id = message.last_event_id().parse().ok();
+        let data = message.data().as_string().unwrap_or_default();
+        if let Ok(event) = serde_json::from_str(&data) {
+            (tell.borrow_mut())(Told::Event(id, Box::new(event)));
         }
-        drop(messages);
-        source.close();
-        tell(Told::Lost);
-    };
-    spawn_local(async move {
-        let _ = Abortable::new(reading, registration).await;
     });
-    Following { task }
+    let broken = source.clone();
+    let fail = Closure::<dyn FnMut(Event)>::new(move |_| {
+        // The browser would connect again by itself; the session decides instead, after it has asked where the chat is.
+        broken.close();
+        (told.borrow_mut())(Told::Lost);
+    });
+    source.set_onmessage(Some(hear.as_ref().unchecked_ref()));
+    source.set_onerror(Some(fail.as_ref().unchecked_ref()));
+    Some(Following { source, _hear: hear, _fail: fail })
 }

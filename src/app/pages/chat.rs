@@ -16,7 +16,7 @@ use crate::app::parts::progress::Progress;
 use crate::app::parts::status::Status;
 use crate::app::parts::transcript::Transcript;
 use crate::app::parts::usage::UsageView;
-use crate::app::platform;
+use crate::app::platform::{self, Moved};
 use crate::app::state::Session;
 
 /// The page of one chat.
@@ -113,8 +113,8 @@ fn begin(session: Session) {
     let listening = StoredValue::new_local(None);
     Effect::new(move |_| {
         session.begin();
-        listening.set_value(platform::on_scroll(move || {
-            let _ = pinned.try_set(platform::at_end());
+        listening.set_value(platform::on_scroll(move |moved| {
+            let _ = pinned.try_set(moved == Moved::ToEnd);
         }));
     });
     on_cleanup(move || {

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::app::platform;
-use crate::app::state::Session;
+use crate::app::state::{Fate, Session};
 
 /// The composer of a chat. Enter sends, Shift+Enter breaks the line; what is typed survives a reload.
 #[component]
@@ -25,8 +25,17 @@ pub fn Composer(session: Session) -> impl IntoView {
         if words.trim().is_empty() || session.submitted.get_untracked() || session.running.get_untracked() {
             return;
         }
-        write(String::new());
-        session.say(words, write);
+        // The draft is kept until the words are taken.
+        text.set(String::new());
+        let (id, kept) = (chat.get_value(), words.clone());
+        session.say(words, move |fate| match (fate, text.try_get_untracked()) {
+            (Fate::Taken, Some(typed)) => write(typed),
+            (Fate::Refused, Some(typed)) if !typed.is_empty() => write(format!("{kept}\n{typed}")),
+            (Fate::Refused, Some(_)) => write(kept),
+            (Fate::Taken, None) if platform::draft(&id) == kept => platform::remember_draft(&id, ""),
+            // The page is left, and the draft kept.
+            (Fate::Taken | Fate::Refused, None) => {}
+        });
     };
     view! {
         <form class="compose" on:submit=move |event| { event.prevent_default(); send(); }>

@@ -26,7 +26,12 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
     // Only the plan that holds is a region of its own; earlier ones are part of the text.
     let holds = waits || card.state == PlanState::Accepted;
     view! {
-        <section class="card plan" class:past=!holds aria-label=holds.then_some("Plan")>
+        <section
+            class="card plan"
+            class:past=!holds
+            aria-label=holds.then_some("Plan")
+            tabindex=waits.then_some("-1")
+        >
             <h2>{card.plan.title}</h2>
             <p>{card.plan.goal}</p>
             <ol>{blocks}</ol>
@@ -47,6 +52,12 @@ fn VerdictForm(session: Session) -> impl IntoView {
         changing.set(true);
         platform::next_frame(|| platform::focus("#plan-changes"));
     };
+    // The region gets the focus and not its button: an Enter too many must not accept a plan.
+    Effect::new(move |_| {
+        if platform::focus_is_free() {
+            platform::next_frame(|| platform::focus(".plan[tabindex]"));
+        }
+    });
     let send = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         session.input(InputEvent::Verdict { accepted: false, note: Some(note.get_untracked()) });

@@ -36,6 +36,13 @@ pub enum Link {
     Lost,
 }
 
+/// What became of the learner's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Taken,
+    Refused,
+}
+
 /// A chat on its page. Copies are the same session.
 #[derive(Clone, Copy)]
 pub struct Session {
@@ -106,11 +113,10 @@ impl Session {
         });
     }
 
-    /// Sends the learner's words. `lost` gets them back when they could not be taken.
-    pub fn say(self, text: String, lost: impl Fn(String) + 'static) {
+    /// Sends the learner's words, and tells what became of them.
+    pub fn say(self, text: String, tell: impl FnOnce(Fate) + 'static) {
         self.ahead.set_value(vec![Message::user(&text, 0)]);
-        let kept = text.clone();
-        self.send(InputEvent::Text { text, note: None }, move || lost(kept));
+        self.send(InputEvent::Text { text, note: None }, tell);
     }
 
     /// Sends an answer; the card shows its grading at once.
@@ -124,12 +130,12 @@ impl Session {
         self.feedback.set(if probes { "Noted.".to_owned() } else { in_words(&graded) });
         self.ahead.set_value(vec![result(asked, &graded)]);
         let tool_call_id = asked.tool_call_id.clone();
-        self.send(InputEvent::Answer { tool_call_id, answer, dismissed }, || {});
+        self.send(InputEvent::Answer { tool_call_id, answer, dismissed }, |_| {});
     }
 
     /// Sends any other input.
     pub fn input(self, input: InputEvent) {
-        self.send(input, || {});
+        self.send(input, |_| {});
     }
 
     /// Records that the learner looked at the hint; the page shows it already.
@@ -153,22 +159,26 @@ impl Session {
         });
     }
 
-    fn send(self, input: InputEvent, lost: impl FnOnce() + 'static) {
+    fn send(self, input: InputEvent, tell: impl FnOnce(Fate) + 'static) {
         self.trouble.set(None);
         self.submitted.set(true);
         self.refresh();
         let (chat, id) = (self.chat.get_value(), platform::new_id());
         self.live_task(async move {
             match taken(&chat, &id, &input).await {
-                Ok(accepted) if accepted.run_id.is_some() => {
-                    let _ = self.running.try_set(true);
-                    self.connect();
+                Ok(accepted) => {
+                    tell(Fate::Taken);
+                    if accepted.run_id.is_some() {
+                        let _ = self.running.try_set(true);
+                        self.connect();
+                    } else {
+                        self.look().await;
+                    }
                 }
-                Ok(_) => self.look().await,
                 Err(error) => {
                     self.ahead.try_set_value(Vec::new());
                     self.complain(&error);
-                    lost();
+                    tell(Fate::Refused);
                     self.look().await;
                 }
             }
@@ -192,8 +202,9 @@ impl Session {
         };
         let url = format!("/api/chats/{chat}/stream?after={position}&updates=delta&follow=1");
         let following = platform::follow(&url, move |told| self.told(told));
-        self.stream.try_set_value(Some(following));
-        let _ = self.link.try_set(Link::Streaming);
+        let link = if following.is_some() { Link::Streaming } else { Link::Lost };
+        self.stream.try_set_value(following);
+        let _ = self.link.try_set(link);
     }
 
     fn told(self, told: Told) {
@@ -202,6 +213,7 @@ impl Session {
             Told::Lost => {
                 self.stream.try_set_value(None);
                 let _ = self.link.try_set(Link::Lost);
+                self.live_task(self.look());
             }
         }
     }
@@ -233,7 +245,8 @@ impl Session {
 
     fn look_if_resting(self) {
         let streaming = self.stream.try_with_value(Option::is_some).unwrap_or(true);
-        if !streaming && platform::is_visible() {
+        let submitted = self.submitted.try_get_untracked().unwrap_or(true);
+        if !streaming && !submitted && platform::is_visible() {
             self.live_task(self.look());
         }
     }
@@ -251,10 +264,13 @@ impl Session {
         let (Some(chat), Some(position)) = (self.chat.try_get_value(), self.live.try_with_value(Live::position)) else {
             return;
         };
+        let sending = self.submitted.try_get_untracked();
         match api::chat(&chat, position).await {
             Ok(view) => {
                 let streaming = self.stream.try_with_value(Option::is_some).unwrap_or(true);
-                if streaming {
+                // What was asked for before an input was sent knows nothing of it.
+                let is_stale = sending == Some(false) && self.submitted.try_get_untracked() != Some(false);
+                if streaming || is_stale {
                     return;
                 }
                 self.ahead.try_set_value(Vec::new());

@@ -359,12 +359,21 @@ fn names(all: &[PlanBlock]) -> Vec<(usize, Vec<String>)> {
     names.iter().filter(|(_, name)| is_telling(name)).cloned().collect()
 }
 
-/// The block of "block 3" or "step 3", counted in the plan.
+/// The block of "block 3", "step 3", "the third block" or "the last step", counted in the plan.
 fn numbered(clause: &[String], plan: &Plan, all: &[PlanBlock]) -> Option<usize> {
     let at = clause.iter().position(|word| matches!(word.as_str(), "block" | "step" | "part" | "number"))?;
-    let number: usize = clause.get(at + 1)?.parse().ok()?;
-    let id = &plan.blocks.get(number.checked_sub(1)?)?.id;
+    let counted = clause.get(at + 1).and_then(|word| word.parse::<usize>().ok()?.checked_sub(1));
+    let place = counted.or_else(|| ordinal(&clause[..at], plan.blocks.len()))?;
+    let id = &plan.blocks.get(place)?.id;
     all.iter().position(|block| block.id == *id)
+}
+
+/// The place, from 0, that the last word of `before` counts to.
+fn ordinal(before: &[String], count: usize) -> Option<usize> {
+    let words =
+        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"];
+    let word = before.last()?;
+    if word == "last" { count.checked_sub(1) } else { words.iter().position(|ordinal| ordinal == word) }
 }
 
 #[cfg(test)]
@@ -413,6 +422,9 @@ mod tests {
         check(WHOLE, "I already know how to compare fractions.", "parts equivalent add-subtract multiply divide");
         check(WHOLE, "no adding, start with division", "divide parts equivalent compare multiply");
         check(WHOLE, "Multiplication before comparing please", "parts equivalent multiply compare add-subtract divide");
+        check(WHOLE, "skip the first block", "equivalent compare add-subtract multiply divide");
+        check(WHOLE, "Please leave out the last step", "parts equivalent compare add-subtract multiply");
+        check(WHOLE, "start with the third block", "compare parts equivalent add-subtract multiply divide");
         check(WHOLE, "move block 4 first", "add-subtract parts equivalent compare multiply divide");
         check(WHOLE, "only adding and multiplying", "add-subtract multiply");
         check(WHOLE, "just the reciprocal", "divide parts");
