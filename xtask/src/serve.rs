@@ -1,6 +1,8 @@
 //! `cargo xtask serve`: builds the site and the server, then becomes the server.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -16,8 +18,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
         [flag] if flag == "--fast" => Mode::Fast,
         _ => bail!("usage: cargo xtask serve [--release|--fast]"),
     };
-    let site = site::build(mode)?;
-    let server = build_server(mode)?;
+    let Built { site, server } = build(mode)?;
     say("Starting the server; it says below where it answers. Ctrl-C stops it.");
     become_program(program(server).env("LEARNHARNESS_SITE", site))
 }
@@ -28,12 +29,28 @@ pub(crate) fn site(arguments: &[String]) -> Result<()> {
         bail!("usage: cargo xtask site");
     }
     let site = site::build(Mode::Release)?;
-    say(&format!("The site is in {}.", site.display()));
+    say(format!("The site is in {}.", site.display()));
     Ok(())
 }
 
+/// What a server needs to run: its program and the folder that it serves.
+pub(crate) struct Built {
+    pub(crate) server: PathBuf,
+    pub(crate) site: PathBuf,
+}
+
+/// Builds the site and the server side by side: each has stretches that keep one core only busy.
+pub(crate) fn build(mode: Mode) -> Result<Built> {
+    let (site, server) = thread::scope(|scope| {
+        let server = scope.spawn(|| build_server(mode));
+        let site = site::build(mode);
+        (site, server.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    Ok(Built { site: site?, server: server? })
+}
+
 /// Compiles the server and returns where it is.
-pub(crate) fn build_server(mode: Mode) -> Result<PathBuf> {
+fn build_server(mode: Mode) -> Result<PathBuf> {
     say("Compiling the server.");
     let (profile, folder) = match mode {
         Mode::Release => ("release", "release"),

@@ -49,7 +49,8 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
             command.env_remove(name);
         }
     }
-    command.env("CARGO_TARGET_DIR", target()).args(arguments);
+    // Several may run at once: lines, no bars.
+    command.env("CARGO_TERM_PROGRESS_WHEN", "never").env("CARGO_TARGET_DIR", target()).args(arguments);
     command
 }
 

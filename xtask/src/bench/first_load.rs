@@ -8,8 +8,9 @@ use std::io::Read;
 
 use anyhow::{Result, bail};
 
+use super::Row;
 use super::server::{Response, Server};
-use super::{Row, Subject};
+use crate::serve::Built;
 
 /// All bytes of a first load, as sent.
 const GOAL: usize = 450_000;
@@ -21,8 +22,8 @@ struct Size {
     decoded: usize,
 }
 
-pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
-    let server = Server::start(subject)?;
+pub(super) fn measure(built: &Built) -> Result<Vec<Row>> {
+    let server = Server::start(built)?;
     let mut kinds: BTreeMap<String, Size> = BTreeMap::new();
     let page = load(&server, "/", &mut kinds)?;
     for path in asked_for(&String::from_utf8_lossy(&page)) {

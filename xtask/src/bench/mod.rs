@@ -1,24 +1,15 @@
 //! `cargo xtask bench`: measurements of a release build, one a file, printed as one table.
 //!
-//! A measurement is a function from the built [`Subject`] to rows; a new one is a file here and a line in
+//! A measurement is a function from what is [`Built`] to rows; a new one is a file here and a line in
 //! [`MEASUREMENTS`].
 
 mod first_load;
 mod server;
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, bail};
 
-use crate::serve::build_server;
-use crate::site;
+use crate::serve::{self, Built};
 use crate::wasm::Mode;
-
-/// What is measured: a release build.
-struct Subject {
-    server: PathBuf,
-    site: PathBuf,
-}
 
 /// One line of the table. `goal` is empty where there is none.
 struct Row {
@@ -27,7 +18,7 @@ struct Row {
     goal: String,
 }
 
-type Measurement = (&'static str, fn(&Subject) -> Result<Vec<Row>>);
+type Measurement = (&'static str, fn(&Built) -> Result<Vec<Row>>);
 
 const MEASUREMENTS: &[Measurement] = &[("first_load", first_load::measure)];
 
@@ -42,10 +33,10 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     if chosen.is_empty() {
         bail!("there is no such measurement; there are: {}", names());
     }
-    let subject = Subject { site: site::build(Mode::Release)?, server: build_server(Mode::Release)? };
+    let built = serve::build(Mode::Release)?;
     let mut tables = String::new();
     for (name, measure) in chosen {
-        let rows = measure(&subject).with_context(|| format!("could not measure {name}"))?;
+        let rows = measure(&built).with_context(|| format!("could not measure {name}"))?;
         tables += &format!("\n{name}\n{}", table(&rows));
     }
     print!("{tables}");

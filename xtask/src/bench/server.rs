@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::Subject;
+use crate::serve::Built;
 use crate::shell::{program, target};
 
 /// How long a server may take to answer for the first time.
@@ -29,7 +29,7 @@ pub(crate) struct Response {
 
 impl Server {
     /// Starts the server on the lesson teacher alone and waits until `/health` answers.
-    pub(crate) fn start(subject: &Subject) -> Result<Self> {
+    pub(crate) fn start(built: &Built) -> Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let data = target().join("bench/data");
@@ -37,7 +37,7 @@ impl Server {
             std::fs::remove_dir_all(&data)?;
         }
         std::fs::create_dir_all(&data)?;
-        let mut command = program(&subject.server);
+        let mut command = program(&built.server);
         for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "DATABASE_URL", "LEARNHARNESS_TOKEN"]
         {
             command.env_remove(name);
@@ -45,7 +45,7 @@ impl Server {
         command
             .env("LEARNHARNESS_ADDR", address.to_string())
             .env("LEARNHARNESS_DATA", data)
-            .env("LEARNHARNESS_SITE", &subject.site)
+            .env("LEARNHARNESS_SITE", &built.site)
             .env("RUST_LOG", "warn")
             .stdout(Stdio::null());
         let child = command.spawn().context("can't start the server")?;
