@@ -143,7 +143,10 @@ export class ScriptedModel {
   private fallback: Reply | undefined;
   private readonly arrivals = new EventEmitter();
 
+  private readonly port: number;
+
   private constructor(private readonly http: Http) {
+    this.port = (http.address() as AddressInfo).port;
     http.on("request", (request, response) => {
       this.answer(request, response).catch((error: unknown) => {
         this.problems.push(`the script failed: ${error}`);
@@ -160,7 +163,7 @@ export class ScriptedModel {
 
   /** Where it is, as `LEARNHARNESS_BASE_URL` wants it. */
   get baseUrl(): string {
-    return `http://127.0.0.1:${(this.http.address() as AddressInfo).port}/v1`;
+    return `http://127.0.0.1:${this.port}/v1`;
   }
 
   /** The environment that makes a server use it. */
@@ -198,6 +201,12 @@ export class ScriptedModel {
       }
     };
     return within(come(), `request ${number} did not come`);
+  }
+
+  /** Listens again after a stop, where it did before. */
+  async resume(): Promise<void> {
+    this.http.listen(this.port, "127.0.0.1");
+    await once(this.http, "listening");
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,49 @@
+// Stop reaches a run from any tab, keeps what was said, and leaves a lesson that can go on.
+
+import {
+  asked, begin, button, chatOf, chatView, FIRST_QUESTION, log, message, open, post, question, settled, shownText,
+} from "./support/lesson";
+import { expect, test } from "./support/server";
+
+test.describe("while the teacher writes", () => {
+  test.use({ serverEnv: { LEARNHARNESS_LESSON_PACE_MS: "60" } });
+
+  test("a second tab stops it, both keep the words so far, and the lesson goes on", async ({ context, page, server }) => {
+    await begin(page);
+    const other = await context.newPage();
+    await open(other, page.url());
+    await expect(log(page)).toContainText("follow a written");
+    await button(other, "Stop").click();
+
+    for (const each of [page, other]) {
+      await settled(each);
+      await expect(log(each)).toContainText("You stopped the teacher here.");
+      await expect(log(each)).toContainText("follow a written");
+      await expect(message(each)).toBeEnabled();
+      await expect(button(each, "Stop")).toHaveCount(0);
+    }
+    expect(await shownText(page)).toBe(await shownText(other));
+    const { messages } = await chatView(server, chatOf(page));
+    expect(messages.at(-1)?.message).toMatchObject({ role: "assistant", stopReason: "aborted" });
+
+    await message(page).fill("go on");
+    await button(page, "Send").click();
+    await asked(page, FIRST_QUESTION);
+    await asked(other, FIRST_QUESTION);
+    await expect(log(page)).toContainText("follow a written");
+    expect(await shownText(page)).toBe(await shownText(other));
+  });
+});
+
+test("a stop while a question waits closes it on every page", async ({ page, server }) => {
+  const chat = await begin(page);
+  await asked(page, FIRST_QUESTION);
+  const response = await post(server, "/api/activity/abort", { chatId: chat });
+  expect(response.status).toBe(202);
+  await expect(question(page)).toHaveCount(0);
+  await expect(log(page)).toContainText("Not answered.");
+  expect((await post(server, "/api/activity/abort", { chatId: chat })).status).toBe(200);
+  await message(page).fill("go on");
+  await button(page, "Send").click();
+  await asked(page, FIRST_QUESTION);
+});
