@@ -1,70 +1,73 @@
 //! The one shape of an error on the wire: `{error: {kind, message, …}}`.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::Seq;
+use super::record::{record, words};
 
-/// An error as a client sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ErrorBody {
-    pub error: ErrorDetail,
+record! {
+    /// An error as a client sees it.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ErrorBody {
+        pub error: ErrorDetail = needed "error",
+    }
 }
 
-/// What went wrong, to branch on (`kind`) and to read (`message`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ErrorDetail {
-    pub kind: ErrorKind,
-    pub message: String,
-    /// The run that holds the chat, with `busy`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
-    /// The details of the answer that was accepted first, with `answered`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<Value>,
+record! {
+    /// What went wrong, to branch on (`kind`) and to read (`message`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ErrorDetail {
+        pub kind: ErrorKind = needed "kind",
+        pub message: String = needed "message",
+        /// The run that holds the chat, with `busy`.
+        pub run_id: Option<String> = optional "runId",
+        /// The details of the answer that was accepted first, with `answered`.
+        pub accepted: Option<Value> = optional "accepted",
+    }
 }
 
-/// Where an input landed: the run that it started (none when no run was due) and its last message's position.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Accepted {
-    pub run_id: Option<String>,
-    pub seq: Seq,
+record! {
+    /// Where an input landed: the run that it started (none when no run was due) and its last message's position.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Accepted {
+        pub run_id: Option<String> = default "runId",
+        pub seq: Seq = needed "seq",
+    }
 }
 
-/// The category of an error; each has one HTTP status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ErrorKind {
-    /// 400: not the JSON that the route takes.
-    Malformed,
-    /// 401: the access token is missing or wrong.
-    Token,
-    /// 403: a foreign host or origin.
-    Forbidden,
-    /// 404: no such chat or page.
-    NotFound,
-    /// 405: not that method on this route.
-    Method,
-    /// 409: a run holds the chat.
-    Busy,
-    /// 409: the question has another answer already.
-    Answered,
-    /// 413: the body is too long.
-    TooLarge,
-    /// 415: not JSON.
-    MediaType,
-    /// 422: well-formed, but not something this chat can take now.
-    Invalid,
-    /// 422: the chosen model has no key.
-    NoKey,
-    /// 500: our fault.
-    Internal,
-    /// 507: the input could not be stored.
-    Storage,
-    /// The server could not be reached; only ever made by a client.
-    Offline,
+words! {
+    /// The category of an error; each has one HTTP status.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ErrorKind {
+        /// 400: not the JSON that the route takes.
+        Malformed = "malformed",
+        /// 401: the access token is missing or wrong.
+        Token = "token",
+        /// 403: a foreign host or origin.
+        Forbidden = "forbidden",
+        /// 404: no such chat or page.
+        NotFound = "not-found",
+        /// 405: not that method on this route.
+        Method = "method",
+        /// 409: a run holds the chat.
+        Busy = "busy",
+        /// 409: the question has another answer already.
+        Answered = "answered",
+        /// 413: the body is too long.
+        TooLarge = "too-large",
+        /// 415: not JSON.
+        MediaType = "media-type",
+        /// 422: well-formed, but not something this chat can take now.
+        Invalid = "invalid",
+        /// 422: the chosen model has no key.
+        NoKey = "no-key",
+        /// 500: our fault.
+        Internal = "internal",
+        /// 507: the input could not be stored.
+        Storage = "storage",
+        /// The server could not be reached; only ever made by a client.
+        Offline = "offline",
+    }
 }
 
 impl ErrorKind {

@@ -1,131 +1,106 @@
 //! What a run says while it happens.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::ErrorBody;
 use super::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
+use super::record::{record, tagged};
 use super::view::Activity;
 
-/// An event of a run, and our three beside them (`turn-settled`, `error`, `activity`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum AgentEvent {
-    AgentStart,
-    TurnStart,
-    MessageStart {
-        message: Message,
-    },
-    /// `message` is left out when `fold(previous, event)` gives it exactly (delta updates).
-    MessageUpdate {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<Box<Message>>,
-        assistant_message_event: AssistantEvent,
-    },
-    MessageEnd {
-        message: Message,
-    },
-    ToolExecutionStart {
-        tool_call_id: String,
-        tool_name: String,
-        args: Value,
-    },
-    ToolExecutionUpdate {
-        tool_call_id: String,
-        tool_name: String,
-        args: Value,
-        partial_result: ToolOutput,
-    },
-    ToolExecutionEnd {
-        tool_call_id: String,
-        tool_name: String,
-        result: ToolOutput,
-        is_error: bool,
-    },
-    TurnEnd {
-        message: Message,
-        tool_results: Vec<ToolResultEntry>,
-    },
-    AgentEnd {
-        messages: Vec<Message>,
-    },
-    /// Nothing is left to do: no run follows by itself.
-    #[serde(rename = "turn-settled")]
-    TurnSettled,
-    Error(ErrorBody),
-    Activity(Box<Activity>),
+tagged! {
+    /// An event of a run, and our three beside them (`turn-settled`, `error`, `activity`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum AgentEvent by "type" {
+        "agent_start" => AgentStart,
+        "turn_start" => TurnStart,
+        "message_start" => MessageStart { message: Message = needed "message", },
+        /// `message` is left out when `fold(previous, event)` gives it exactly (delta updates).
+        "message_update" => MessageUpdate {
+            message: Option<Box<Message>> = optional "message",
+            assistant_message_event: AssistantEvent = needed "assistantMessageEvent",
+        },
+        "message_end" => MessageEnd { message: Message = needed "message", },
+        "tool_execution_start" => ToolExecutionStart {
+            tool_call_id: String = needed "toolCallId",
+            tool_name: String = needed "toolName",
+            args: Value = needed "args",
+        },
+        "tool_execution_update" => ToolExecutionUpdate {
+            tool_call_id: String = needed "toolCallId",
+            tool_name: String = needed "toolName",
+            args: Value = needed "args",
+            partial_result: ToolOutput = needed "partialResult",
+        },
+        "tool_execution_end" => ToolExecutionEnd {
+            tool_call_id: String = needed "toolCallId",
+            tool_name: String = needed "toolName",
+            result: ToolOutput = needed "result",
+            is_error: bool = needed "isError",
+        },
+        "turn_end" => TurnEnd {
+            message: Message = needed "message",
+            tool_results: Vec<ToolResultEntry> = needed "toolResults",
+        },
+        "agent_end" => AgentEnd { messages: Vec<Message> = needed "messages", },
+        /// Nothing is left to do: no run follows by itself.
+        "turn-settled" => TurnSettled,
+        "error" => Error(body: ErrorBody),
+        "activity" => Activity(activity: Box<Activity>),
+    }
 }
 
-/// A tool result inside `turn_end`: the message with its `role`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "role")]
-pub enum ToolResultEntry {
-    #[serde(rename = "toolResult")]
-    ToolResult(ToolResultMessage),
+tagged! {
+    /// A tool result inside `turn_end`: the message with its `role`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum ToolResultEntry by "role" {
+        "toolResult" => ToolResult(message: ToolResultMessage),
+    }
 }
 
-/// What a tool returned, or has so far.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolOutput {
-    #[serde(default)]
-    pub content: Vec<Block>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+record! {
+    /// What a tool returned, or has so far.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ToolOutput {
+        pub content: Vec<Block> = default "content",
+        pub details: Option<Value> = optional "details",
+    }
 }
 
-/// One step in the making of an assistant message; `content_index` counts its blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "deltas are the rule, and a box would be followed for each finished call only"
-)]
-pub enum AssistantEvent {
-    TextStart {
-        content_index: usize,
-    },
-    TextDelta {
-        content_index: usize,
-        delta: String,
-    },
-    TextEnd {
-        content_index: usize,
-        content: String,
-    },
-    ThinkingStart {
-        content_index: usize,
-    },
-    ThinkingDelta {
-        content_index: usize,
-        delta: String,
-    },
-    ThinkingEnd {
-        content_index: usize,
-        content: String,
-    },
-    #[serde(rename = "toolcall_start")]
-    ToolCallStart {
-        content_index: usize,
-    },
-    #[serde(rename = "toolcall_delta")]
-    ToolCallDelta {
-        content_index: usize,
-        delta: String,
-    },
-    #[serde(rename = "toolcall_end")]
-    ToolCallEnd {
-        content_index: usize,
-        tool_call: ToolCallEntry,
-    },
+tagged! {
+    /// One step in the making of an assistant message; `content_index` counts its blocks.
+    #[derive(Clone, Debug, PartialEq)]
+    #[allow(clippy::large_enum_variant, reason = "a whole call comes once a block; it need not be boxed for that")]
+    pub enum AssistantEvent by "type" {
+        "text_start" => TextStart { content_index: usize = needed "contentIndex", },
+        "text_delta" => TextDelta { content_index: usize = needed "contentIndex", delta: String = needed "delta", },
+        "text_end" => TextEnd { content_index: usize = needed "contentIndex", content: String = needed "content", },
+        "thinking_start" => ThinkingStart { content_index: usize = needed "contentIndex", },
+        "thinking_delta" => ThinkingDelta {
+            content_index: usize = needed "contentIndex",
+            delta: String = needed "delta",
+        },
+        "thinking_end" => ThinkingEnd {
+            content_index: usize = needed "contentIndex",
+            content: String = needed "content",
+        },
+        "toolcall_start" => ToolCallStart { content_index: usize = needed "contentIndex", },
+        "toolcall_delta" => ToolCallDelta {
+            content_index: usize = needed "contentIndex",
+            delta: String = needed "delta",
+        },
+        "toolcall_end" => ToolCallEnd {
+            content_index: usize = needed "contentIndex",
+            tool_call: ToolCallEntry = needed "toolCall",
+        },
+    }
 }
 
-/// A tool call with its block `type`, as `toolcall_end` carries it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type")]
-pub enum ToolCallEntry {
-    #[serde(rename = "toolCall")]
-    ToolCall(ToolCall),
+tagged! {
+    /// A tool call with its block `type`, as `toolcall_end` carries it.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum ToolCallEntry by "type" {
+        "toolCall" => ToolCall(call: ToolCall),
+    }
 }
 
 impl AgentEvent {

@@ -2,88 +2,87 @@
 //!
 //! The text that a model reads is written once, into `content`, when a marker is made.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value};
 
 use super::message::{Content, CustomMessage, Message, Seq};
 use super::plan::BlockStatus;
+use super::record::{Fields, Tagged, record, tagged, words};
 
-/// A marker by its `customType`, with its `details`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "customType", content = "details", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum Marker {
-    /// The prober has ended; the teacher takes over.
-    ProbeHandoff { assessment: Assessment },
-    /// The learner's word on the plan.
-    PlanVerdict {
-        accepted: bool,
-        #[serde(default)]
-        note: Option<String>,
-    },
-    /// A block was started or finished.
-    PlanBlock { block_id: String, status: BlockStatus },
-    /// A job's result.
-    Steer {
-        job_id: String,
-        kind: String,
-        outcome: String,
-        #[serde(default)]
-        artifact_id: Option<String>,
-        summary: String,
-    },
-    /// The server went down in mid-answer.
-    Interrupted,
-    /// The answer at `replaces` failed and is asked for again.
-    Retry { replaces: Seq },
-    /// Something that the learner should know about a run.
-    Notice { kind: NoticeKind },
-    /// The learner asked for a question's hint.
-    Hint { tool_call_id: String },
-    /// The learner objects to a question.
-    Objection { tool_call_id: String, reason: String },
-    /// The teacher's word on an open short answer.
-    Judgement { tool_call_id: String, verdict: String, reason: String },
+tagged! {
+    /// A marker by its `customType`, with its `details`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Marker {
+        /// The prober has ended; the teacher takes over.
+        "probe-handoff" => ProbeHandoff { assessment: Assessment = needed "assessment", },
+        /// The learner's word on the plan.
+        "plan-verdict" => PlanVerdict { accepted: bool = needed "accepted", note: Option<String> = default "note", },
+        /// A block was started or finished.
+        "plan-block" => PlanBlock { block_id: String = needed "blockId", status: BlockStatus = needed "status", },
+        /// A job's result.
+        "steer" => Steer {
+            job_id: String = needed "jobId",
+            kind: String = needed "kind",
+            outcome: String = needed "outcome",
+            artifact_id: Option<String> = default "artifactId",
+            summary: String = needed "summary",
+        },
+        /// The server went down in mid-answer.
+        "interrupted" => Interrupted,
+        /// The answer at `replaces` failed and is asked for again.
+        "retry" => Retry { replaces: Seq = needed "replaces", },
+        /// Something that the learner should know about a run.
+        "notice" => Notice { kind: NoticeKind = needed "kind", },
+        /// The learner asked for a question's hint.
+        "hint" => Hint { tool_call_id: String = needed "toolCallId", },
+        /// The learner objects to a question.
+        "objection" => Objection { tool_call_id: String = needed "toolCallId", reason: String = needed "reason", },
+        /// The teacher's word on an open short answer.
+        "judgement" => Judgement {
+            tool_call_id: String = needed "toolCallId",
+            verdict: String = needed "verdict",
+            reason: String = needed "reason",
+        },
+    }
 }
 
-/// What the prober found, in the learner's own concepts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Assessment {
-    #[serde(default)]
-    pub known: Vec<String>,
-    #[serde(default)]
-    pub shaky: Vec<String>,
-    #[serde(default)]
-    pub unknown: Vec<String>,
-    #[serde(default)]
-    pub goal: String,
+record! {
+    /// What the prober found, in the learner's own concepts.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Assessment {
+        pub known: Vec<String> = default "known",
+        pub shaky: Vec<String> = default "shaky",
+        pub unknown: Vec<String> = default "unknown",
+        pub goal: String = default "goal",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoticeKind {
-    /// The run reached its limit of turns.
-    TurnCap,
-    /// The store refused a write.
-    Storage,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum NoticeKind {
+        /// The run reached its limit of turns.
+        TurnCap = "turn-cap",
+        /// The store refused a write.
+        Storage = "storage",
+    }
 }
 
 impl Marker {
     /// Reads a marker of ours; none when the message is somebody else's or misshapen.
     #[must_use]
     pub fn read(message: &CustomMessage) -> Option<Self> {
-        serde_json::from_value(json!({"customType": message.custom_type, "details": message.details})).ok()
+        let mut fields = match &message.details {
+            Value::Null => Fields::none(),
+            details => Fields::of(details.clone().into()).ok()?,
+        };
+        Self::read_as(&message.custom_type, &mut fields).ok()
     }
 
     /// The message that the record keeps. `id` must be unique in the chat; `timestamp` is Unix time in ms.
     #[must_use]
     pub fn into_message(self, id: String, timestamp: i64) -> Message {
         let content = Content::Text(self.for_model());
-        let mut fields = match serde_json::to_value(&self) {
-            Ok(Value::Object(fields)) => fields,
-            _ => Map::new(),
-        };
-        let custom_type = fields.get("customType").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let details = fields.remove("details").unwrap_or(Value::Null);
+        let (custom_type, details) = (self.tag().to_owned(), self.details());
         Message::Custom(CustomMessage {
             custom_type,
             content,
@@ -93,6 +92,17 @@ impl Marker {
             timestamp,
             extra: Map::new(),
         })
+    }
+
+    /// Its fields as an object; null when it has none.
+    fn details(&self) -> Value {
+        let write = || {
+            let mut map = serde_json::value::Serializer.serialize_map(None)?;
+            self.write_variant(&mut map)?;
+            SerializeMap::end(map)
+        };
+        let written: Result<Value, serde_json::Error> = write();
+        written.ok().filter(|fields| fields.as_object().is_some_and(|fields| !fields.is_empty())).unwrap_or_default()
     }
 
     /// What a model reads in its place; empty for what only people see.

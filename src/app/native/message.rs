@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::json::{Fault, Json, Node};
+use super::record::{Fields, Record, from_the_wire, record, tagged, words};
 use super::usage::Usage;
 
 /// Position of a message in its chat's record: 1 for the first, without gaps. 0 is "before everything".
@@ -22,6 +24,12 @@ impl Seq {
     }
 }
 
+impl Json for Seq {
+    fn read(node: Node) -> Result<Self, Fault> {
+        u32::read(node).map(Self)
+    }
+}
+
 impl std::fmt::Display for Seq {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
@@ -36,128 +44,121 @@ impl std::str::FromStr for Seq {
     }
 }
 
-/// A message with its place in the record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stored {
-    pub seq: Seq,
-    pub message: Message,
+record! {
+    /// A message with its place in the record.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Stored {
+        pub seq: Seq = needed "seq",
+        pub message: Message = needed "message",
+    }
 }
 
-/// One entry of a record, told apart by `role`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "role", rename_all = "camelCase")]
-pub enum Message {
-    User(UserMessage),
-    Assistant(AssistantMessage),
-    ToolResult(ToolResultMessage),
-    Custom(CustomMessage),
+tagged! {
+    /// One entry of a record, told apart by `role`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Message by "role" {
+        "user" => User(message: UserMessage),
+        "assistant" => Assistant(message: AssistantMessage),
+        "toolResult" => ToolResult(message: ToolResultMessage),
+        "custom" => Custom(message: CustomMessage),
+    }
 }
 
-/// What the learner wrote.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UserMessage {
-    pub content: Content,
-    /// Unix time in ms.
-    #[serde(default)]
-    pub timestamp: i64,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    /// What the learner wrote.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct UserMessage {
+        pub content: Content = needed "content",
+        /// Unix time in ms.
+        pub timestamp: i64 = default "timestamp",
+        ..extra
+    }
 }
 
-/// One answer of a model, with everything that the next request needs to replay it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AssistantMessage {
-    #[serde(default)]
-    pub content: Vec<Block>,
-    #[serde(default)]
-    pub api: String,
-    #[serde(default)]
-    pub provider: String,
-    #[serde(default)]
-    pub model: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_id: Option<String>,
-    #[serde(default)]
-    pub usage: Usage,
-    #[serde(default)]
-    pub stop_reason: StopReason,
-    /// Words for a person; present when `stop_reason` is `error` or `aborted`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_message: Option<String>,
-    /// Unix time in ms.
-    #[serde(default)]
-    pub timestamp: i64,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    /// One answer of a model, with everything that the next request needs to replay it.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct AssistantMessage {
+        pub content: Vec<Block> = default "content",
+        pub api: String = default "api",
+        pub provider: String = default "provider",
+        pub model: String = default "model",
+        pub response_model: Option<String> = optional "responseModel",
+        pub response_id: Option<String> = optional "responseId",
+        pub usage: Usage = default "usage",
+        pub stop_reason: StopReason = default "stopReason",
+        /// Words for a person; present when `stop_reason` is `error` or `aborted`.
+        pub error_message: Option<String> = optional "errorMessage",
+        /// Unix time in ms.
+        pub timestamp: i64 = default "timestamp",
+        ..extra
+    }
 }
 
-/// Why an answer ended; `pending` while it streams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum StopReason {
-    #[default]
-    Pending,
-    Stop,
-    Length,
-    ToolUse,
-    Error,
-    Aborted,
+words! {
+    /// Why an answer ended; `pending` while it streams.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum StopReason {
+        #[default]
+        Pending = "pending",
+        Stop = "stop",
+        Length = "length",
+        ToolUse = "toolUse",
+        Error = "error",
+        Aborted = "aborted",
+    }
 }
 
-/// The outcome of one tool call, or the learner's answer to a question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolResultMessage {
-    pub tool_call_id: String,
-    #[serde(default)]
-    pub tool_name: String,
-    #[serde(default)]
-    pub content: Vec<Block>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    #[serde(default)]
-    pub is_error: bool,
-    /// Unix time in ms.
-    #[serde(default)]
-    pub timestamp: i64,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    /// The outcome of one tool call, or the learner's answer to a question.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ToolResultMessage {
+        pub tool_call_id: String = needed "toolCallId",
+        pub tool_name: String = default "toolName",
+        pub content: Vec<Block> = default "content",
+        pub details: Option<Value> = optional "details",
+        pub usage: Option<Usage> = optional "usage",
+        pub is_error: bool = default "isError",
+        /// Unix time in ms.
+        pub timestamp: i64 = default "timestamp",
+        ..extra
+    }
 }
 
-/// A message of the application's own; ours are markers (see [`super::marker`]).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CustomMessage {
-    pub custom_type: String,
-    /// What a model reads in its place; empty for display-only markers.
-    #[serde(default)]
-    pub content: Content,
-    #[serde(default)]
-    pub display: bool,
-    #[serde(default)]
-    pub details: Value,
-    #[serde(default)]
-    pub id: String,
-    /// Unix time in ms.
-    #[serde(default)]
-    pub timestamp: i64,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    /// A message of the application's own; ours are markers (see [`super::marker`]).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct CustomMessage {
+        pub custom_type: String = needed "customType",
+        /// What a model reads in its place; empty for display-only markers.
+        pub content: Content = default "content",
+        pub display: bool = default "display",
+        pub details: Value = default "details",
+        pub id: String = default "id",
+        /// Unix time in ms.
+        pub timestamp: i64 = default "timestamp",
+        ..extra
+    }
 }
 
 /// Content of user and custom messages: one text, or blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Content {
     Text(String),
     Blocks(Vec<Block>),
 }
+
+impl Json for Content {
+    fn read(node: Node) -> Result<Self, Fault> {
+        match node {
+            Node::Text(text) => Ok(Self::Text(text)),
+            blocks => Json::read(blocks).map(Self::Blocks),
+        }
+    }
+}
+
+from_the_wire!(Content);
 
 impl Default for Content {
     fn default() -> Self {
@@ -183,71 +184,82 @@ impl Content {
 }
 
 /// One block of content.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Block {
     Known(KnownBlock),
-    /// A block of a type that this version does not know, kept as it came.
+    /// A block of a type or shape that this version does not know, kept as it came.
     Other(Value),
 }
 
-/// The blocks that we know, told apart by `type`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum KnownBlock {
-    Text(TextBlock),
-    Thinking(ThinkingBlock),
-    ToolCall(ToolCall),
-    Image(ImageBlock),
+impl Json for Block {
+    fn read(node: Node) -> Result<Self, Fault> {
+        let mut fields = match node {
+            Node::Object(_) => Fields::of(node)?,
+            other => return Ok(Self::Other(other.into())),
+        };
+        if KnownBlock::fit(&fields) {
+            KnownBlock::read_fields(&mut fields).map(Self::Known)
+        } else {
+            Ok(Self::Other(Value::Object(fields.rest())))
+        }
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TextBlock {
-    pub text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text_signature: Option<String>,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+from_the_wire!(Block);
+
+tagged! {
+    /// The blocks that we know, told apart by `type`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum KnownBlock by "type" {
+        "text" => Text(block: TextBlock),
+        "thinking" => Thinking(block: ThinkingBlock),
+        "toolCall" => ToolCall(call: ToolCall),
+        "image" => Image(block: ImageBlock),
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ThinkingBlock {
-    pub thinking: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking_signature: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redacted: Option<bool>,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct TextBlock {
+        pub text: String = needed "text",
+        pub text_signature: Option<String> = optional "textSignature",
+        ..extra
+    }
 }
 
-/// A call that the model made. `arguments` are the raw ones, as streamed; a tool sees a validated copy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolCall {
-    pub id: String,
-    pub name: String,
-    #[serde(default)]
-    pub arguments: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thought_signature: Option<String>,
-    /// The argument text so far; only while the call streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partial_args: Option<String>,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ThinkingBlock {
+        pub thinking: String = needed "thinking",
+        pub thinking_signature: Option<String> = optional "thinkingSignature",
+        pub redacted: Option<bool> = optional "redacted",
+        ..extra
+    }
 }
 
-/// An image as base64.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageBlock {
-    pub data: String,
-    pub mime_type: String,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    /// A call that the model made. `arguments` are the raw ones, as streamed; a tool sees a validated copy.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ToolCall {
+        pub id: String = needed "id",
+        pub name: String = needed "name",
+        pub arguments: Value = default "arguments",
+        pub thought_signature: Option<String> = optional "thoughtSignature",
+        /// The argument text so far; only while the call streams.
+        pub partial_args: Option<String> = optional "partialArgs",
+        ..extra
+    }
+}
+
+record! {
+    /// An image as base64.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ImageBlock {
+        pub data: String = needed "data",
+        pub mime_type: String = needed "mimeType",
+        ..extra
+    }
 }
 
 impl Block {

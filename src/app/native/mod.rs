@@ -7,14 +7,18 @@ pub mod error;
 pub mod event;
 pub mod fold;
 pub mod input;
+mod json;
 pub mod marker;
 pub mod message;
 pub mod partial;
 pub mod plan;
 pub mod question;
-mod scalar;
+mod record;
 pub mod usage;
 pub mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::{Accepted, ErrorBody, ErrorDetail, ErrorKind};
 pub use event::{AgentEvent, AssistantEvent};

@@ -1,9 +1,9 @@
 //! The lesson plan that the learner accepts or sends back.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::scalar;
+use super::json::Json;
+use super::record::{record, words};
 
 /// The name of the tool that proposes a plan.
 pub const PLAN_INIT: &str = "plan_init";
@@ -12,37 +12,36 @@ pub const PLAN_PROGRESS: &str = "plan_progress";
 /// The name of the tool that ends the probing.
 pub const PROBE_DONE: &str = "probe_done";
 
-/// A plan as `plan_init` takes it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    #[serde(deserialize_with = "scalar::text")]
-    pub title: String,
-    #[serde(deserialize_with = "scalar::text")]
-    pub goal: String,
-    pub blocks: Vec<PlanBlock>,
+record! {
+    /// A plan as `plan_init` takes it.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Plan {
+        pub title: String = text "title",
+        pub goal: String = text "goal",
+        pub blocks: Vec<PlanBlock> = needed "blocks",
+    }
 }
 
-/// One block of a plan. Its id is stable across re-plans.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PlanBlock {
-    #[serde(deserialize_with = "scalar::text")]
-    pub id: String,
-    #[serde(deserialize_with = "scalar::text")]
-    pub title: String,
-    #[serde(deserialize_with = "scalar::text")]
-    pub objective: String,
-    #[serde(default, deserialize_with = "scalar::texts")]
-    pub concepts: Vec<String>,
+record! {
+    /// One block of a plan. Its id is stable across re-plans.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct PlanBlock {
+        pub id: String = text "id",
+        pub title: String = text "title",
+        pub objective: String = text "objective",
+        pub concepts: Vec<String> = some_texts "concepts",
+    }
 }
 
-/// How far a block is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum BlockStatus {
-    #[default]
-    Open,
-    Started,
-    Done,
+words! {
+    /// How far a block is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum BlockStatus {
+        #[default]
+        Open = "open",
+        Started = "started",
+        Done = "done",
+    }
 }
 
 impl Plan {
@@ -51,7 +50,7 @@ impl Plan {
     /// # Errors
     /// Words that a model can act on.
     pub fn from_args(args: &Value) -> Result<Self, String> {
-        let plan: Self = serde_json::from_value(args.clone()).map_err(|error| error.to_string())?;
+        let plan: Self = Json::read(args.clone().into()).map_err(|fault| fault.to_string())?;
         if !(2..=12).contains(&plan.blocks.len()) {
             return Err(format!("A plan has 2 to 12 blocks; this one has {}.", plan.blocks.len()));
         }

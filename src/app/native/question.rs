@@ -1,10 +1,10 @@
 //! Questions to the learner, their validation and their grading: one pure function for server and browser.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::input::Answer;
-use super::scalar;
+use super::json::Json;
+use super::record::{record, words};
 
 /// The name of the tool that asks a graded question.
 pub const QUIZ: &str = "quiz";
@@ -18,87 +18,77 @@ pub enum Question {
     Ask(Ask),
 }
 
-/// The arguments of a `quiz` call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Quiz {
-    #[serde(deserialize_with = "scalar::text")]
-    pub question: String,
-    pub kind: QuizKind,
-    #[serde(default, deserialize_with = "scalar::texts")]
-    pub options: Vec<String>,
-    /// The right options' texts; for `short`, every accepted answer.
-    #[serde(deserialize_with = "scalar::texts")]
-    pub correct: Vec<String>,
-    #[serde(default)]
-    pub concept: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+record! {
+    /// The arguments of a `quiz` call.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Quiz {
+        pub question: String = text "question",
+        pub kind: QuizKind = needed "kind",
+        pub options: Vec<String> = some_texts "options",
+        /// The right options' texts; for `short`, every accepted answer.
+        pub correct: Vec<String> = texts "correct",
+        pub concept: String = default "concept",
+        pub explanation: Option<String> = optional "explanation",
+        pub hint: Option<String> = optional "hint",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum QuizKind {
-    Single,
-    Multi,
-    Short,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum QuizKind {
+        Single = "single",
+        Multi = "multi",
+        Short = "short",
+    }
 }
 
-/// The arguments of an `ask_user_question` call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Ask {
-    #[serde(deserialize_with = "scalar::text")]
-    pub question: String,
-    #[serde(default, deserialize_with = "scalar::texts")]
-    pub options: Vec<String>,
-    #[serde(default)]
-    pub multi_select: bool,
-    #[serde(default = "yes")]
-    pub allow_other: bool,
+record! {
+    /// The arguments of an `ask_user_question` call.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Ask {
+        pub question: String = text "question",
+        pub options: Vec<String> = some_texts "options",
+        pub multi_select: bool = default "multiSelect",
+        pub allow_other: bool = yes "allowOther",
+    }
 }
 
-fn yes() -> bool {
-    true
+record! {
+    /// The outcome of an answer: what a result's `details` hold.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Graded {
+        pub kind: GradedKind = needed "kind",
+        pub verdict: Verdict = needed "verdict",
+        pub answer: Answer = default "answer",
+        /// The right answers, as far as the learner may see them now.
+        pub correct: Vec<String> = optional "correct",
+        /// Words beside the verdict, such as the explanation.
+        pub note: Option<String> = optional "note",
+    }
 }
 
-/// The outcome of an answer: what a result's `details` hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Graded {
-    pub kind: GradedKind,
-    pub verdict: Verdict,
-    #[serde(default)]
-    pub answer: Answer,
-    /// The right answers, as far as the learner may see them now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub correct: Vec<String>,
-    /// Words beside the verdict, such as the explanation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GradedKind {
+        Quiz = "quiz",
+        Ask = "ask",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum GradedKind {
-    Quiz,
-    Ask,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Verdict {
-    Correct,
-    Wrong,
-    /// A short answer that matched nothing; the teacher judges it.
-    Open,
-    DontKnow,
-    Skipped,
-    /// An answer to a question that is not graded.
-    Noted,
-    /// Closed without an answer: the learner wrote instead, or stopped.
-    NotAnswered,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verdict {
+        Correct = "correct",
+        Wrong = "wrong",
+        /// A short answer that matched nothing; the teacher judges it.
+        Open = "open",
+        DontKnow = "dontKnow",
+        Skipped = "skipped",
+        /// An answer to a question that is not graded.
+        Noted = "noted",
+        /// Closed without an answer: the learner wrote instead, or stopped.
+        NotAnswered = "notAnswered",
+    }
 }
 
 impl Question {
@@ -114,9 +104,9 @@ impl Question {
     /// Words that a model can act on.
     pub fn from_args(tool: &str, args: &Value) -> Result<Self, String> {
         let question = if tool == QUIZ {
-            Self::Quiz(serde_json::from_value(args.clone()).map_err(|error| error.to_string())?)
+            Self::Quiz(Json::read(args.clone().into()).map_err(|fault| fault.to_string())?)
         } else {
-            Self::Ask(serde_json::from_value(args.clone()).map_err(|error| error.to_string())?)
+            Self::Ask(Json::read(args.clone().into()).map_err(|fault| fault.to_string())?)
         };
         question.check()?;
         Ok(question)

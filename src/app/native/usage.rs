@@ -1,34 +1,32 @@
 //! Token counts and their cost, of one message or summed over many.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use super::record::record;
 
-/// Tokens of one answer (or a sum); `cost` in USD. `output` includes `reasoning`; `input` excludes the cached tokens.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Usage {
-    pub input: u64,
-    pub output: u64,
-    pub cache_read: u64,
-    pub cache_write: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<u64>,
-    pub total_tokens: u64,
-    pub cost: Cost,
-    /// Fields that this version does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
+record! {
+    /// Tokens of one answer (or a sum); `cost` in USD. `output` includes `reasoning`; `input` excludes the cached tokens.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Usage {
+        pub input: u64 = default "input",
+        pub output: u64 = default "output",
+        pub cache_read: u64 = default "cacheRead",
+        pub cache_write: u64 = default "cacheWrite",
+        pub reasoning: Option<u64> = optional "reasoning",
+        pub total_tokens: u64 = default "totalTokens",
+        pub cost: Cost = default "cost",
+        ..extra
+    }
 }
 
-/// USD by kind of token.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Cost {
-    pub input: f64,
-    pub output: f64,
-    pub cache_read: f64,
-    pub cache_write: f64,
-    pub total: f64,
+record! {
+    /// USD by kind of token.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Cost {
+        pub input: f64 = default "input",
+        pub output: f64 = default "output",
+        pub cache_read: f64 = default "cacheRead",
+        pub cache_write: f64 = default "cacheWrite",
+        pub total: f64 = default "total",
+    }
 }
 
 impl Usage {

@@ -1,24 +1,27 @@
 //! What the server says of a chat: the shapes of `GET /api/chats` and `GET /api/chats/{id}`.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
+use super::json::{Fault, Json, Node};
 use super::message::{Seq, Stored};
 use super::plan::{BlockStatus, Plan};
+use super::record::{Fields, from_the_wire, record, words};
 use super::usage::Usage;
 
-/// Where a lesson is; derived from the record, never stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Phase {
-    #[default]
-    Probe,
-    Plan,
-    Teach,
+words! {
+    /// Where a lesson is; derived from the record, never stored.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Phase {
+        #[default]
+        Probe = "probe",
+        Plan = "plan",
+        Teach = "teach",
+    }
 }
 
 /// What a chat owes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", content = "of", rename_all = "camelCase")]
 pub enum Next {
     #[default]
@@ -33,30 +36,51 @@ pub enum Next {
     Handoff,
 }
 
-/// One chat in the list. `updated` is Unix time in ms.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChatSummary {
-    pub id: String,
-    pub title: String,
-    pub phase: Phase,
-    pub next: Next,
-    pub running: bool,
-    pub updated: i64,
-    pub usage: Usage,
+impl Json for Next {
+    fn read(node: Node) -> Result<Self, Fault> {
+        let mut fields = Fields::of(node)?;
+        let kind: String = fields.needed("kind")?;
+        match kind.as_str() {
+            "idle" => Ok(Self::Idle),
+            "reply" => Ok(Self::Reply),
+            "answer" => fields.needed("of").map(Self::Answer),
+            "verdict" => fields.needed("of").map(Self::Verdict),
+            "handoff" => Ok(Self::Handoff),
+            other => Err(Fault::unknown(other, &["idle", "reply", "answer", "verdict", "handoff"])),
+        }
+    }
 }
 
-/// A chat as of now, with the messages after the position that was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChatView {
-    pub id: String,
-    pub title: String,
-    pub phase: Phase,
-    pub running: bool,
-    pub pending: Vec<Pending>,
-    pub plan: Option<PlanView>,
-    pub usage: Usage,
-    pub jobs: Vec<Value>,
-    pub messages: Vec<Stored>,
+from_the_wire!(Next);
+
+record! {
+    /// One chat in the list. `updated` is Unix time in ms.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ChatSummary {
+        pub id: String = needed "id",
+        pub title: String = needed "title",
+        pub phase: Phase = needed "phase",
+        pub next: Next = needed "next",
+        pub running: bool = needed "running",
+        pub updated: i64 = needed "updated",
+        pub usage: Usage = needed "usage",
+    }
+}
+
+record! {
+    /// A chat as of now, with the messages after the position that was asked for.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ChatView {
+        pub id: String = needed "id",
+        pub title: String = needed "title",
+        pub phase: Phase = needed "phase",
+        pub running: bool = needed "running",
+        pub pending: Vec<Pending> = needed "pending",
+        pub plan: Option<PlanView> = default "plan",
+        pub usage: Usage = needed "usage",
+        pub jobs: Vec<Value> = needed "jobs",
+        pub messages: Vec<Stored> = needed "messages",
+    }
 }
 
 impl ChatView {
@@ -67,37 +91,42 @@ impl ChatView {
     }
 }
 
-/// A question that waits for the learner.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Pending {
-    pub tool_call_id: String,
-    pub tool_name: String,
-    pub args: Value,
+record! {
+    /// A question that waits for the learner.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Pending {
+        pub tool_call_id: String = needed "toolCallId",
+        pub tool_name: String = needed "toolName",
+        pub args: Value = needed "args",
+    }
 }
 
-/// The plan that holds now, with how far it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PlanView {
-    pub tool_call_id: String,
-    pub plan: Plan,
-    pub verdict: PlanVerdict,
-    /// One status a block, in the plan's order.
-    pub progress: Vec<BlockStatus>,
+record! {
+    /// The plan that holds now, with how far it is.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PlanView {
+        pub tool_call_id: String = needed "toolCallId",
+        pub plan: Plan = needed "plan",
+        pub verdict: PlanVerdict = needed "verdict",
+        /// One status a block, in the plan's order.
+        pub progress: Vec<BlockStatus> = needed "progress",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PlanVerdict {
-    Waiting,
-    Accepted,
-    SentBack,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PlanVerdict {
+        Waiting = "waiting",
+        Accepted = "accepted",
+        SentBack = "sentBack",
+    }
 }
 
-/// Whether something works for a chat right now; the first event of a stream that stays open.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Activity {
-    pub running: bool,
-    pub jobs: Vec<Value>,
+record! {
+    /// Whether something works for a chat right now; the first event of a stream that stays open.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Activity {
+        pub running: bool = needed "running",
+        pub jobs: Vec<Value> = needed "jobs",
+    }
 }
