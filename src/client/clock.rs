@@ -1,17 +1,19 @@
 //! Time in the browser: repeated calls, delays and animation frames.
 
 use gloo_timers::callback::Interval;
+use send_wrapper::SendWrapper;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 
 /// Calls again and again until it is dropped.
 pub struct Ticker {
-    _interval: Interval,
+    // The browser has one thread; a session, which the server makes too, holds only what could move between threads.
+    _interval: SendWrapper<Interval>,
 }
 
 /// Calls `tick` every `ms` milliseconds.
 pub fn every(ms: u32, tick: impl FnMut() + 'static) -> Ticker {
-    Ticker { _interval: Interval::new(ms, tick) }
+    Ticker { _interval: SendWrapper::new(Interval::new(ms, tick)) }
 }
 
 /// Waits `ms` milliseconds.

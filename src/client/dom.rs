@@ -1,5 +1,6 @@
 //! The document: focus, scrolling, visibility and keys.
 
+use send_wrapper::SendWrapper;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use web_sys::{Document, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
@@ -9,13 +10,13 @@ const NEAR_END: f64 = 120.0;
 
 /// Listens for as long as it lives.
 pub struct Listening {
-    remove: Option<Box<dyn FnOnce()>>,
+    remove: Option<SendWrapper<Box<dyn FnOnce()>>>,
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
         if let Some(remove) = self.remove.take() {
-            remove();
+            remove.take()();
         }
     }
 }
@@ -128,7 +129,7 @@ fn listen(target: web_sys::EventTarget, name: &'static str, call: impl FnMut() +
     let remove = move || {
         let _ = target.remove_event_listener_with_callback(name, callback.as_ref().unchecked_ref());
     };
-    Some(Listening { remove: Some(Box::new(remove)) })
+    Some(Listening { remove: Some(SendWrapper::new(Box::new(remove))) })
 }
 
 fn window() -> Option<Window> {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// Nesting beyond which a text is not read any further.
-const DEPTH: usize = 128;
+const DEPTH: usize = 100;
 
 /// The value of `text` as far as it goes; `{}` while nothing can be read yet. Linear in the text.
 #[must_use]

@@ -65,9 +65,21 @@ fn Lesson(view: ChatView) -> impl IntoView {
         Phase::Plan => "plan",
         Phase::Teach => "teach",
     };
+    // The document's title outlives the page by a moment.
+    let title = move || session.outline.try_with(|outline| outline.title.clone()).unwrap_or_default();
+    let escape = move |event: leptos::ev::KeyboardEvent| {
+        if event.key() == "Escape" {
+            sheet.set(None);
+        }
+    };
+    Effect::new(move |_| {
+        if session.submitted.get() {
+            sheet.set(None);
+        }
+    });
     view! {
-        <Title text=move || session.outline.read().title.clone()/>
-        <div class="frame with-rail" data-sheet=move || sheet.get().unwrap_or("none")>
+        <Title text=title/>
+        <div class="frame with-rail" on:keydown=escape data-sheet=move || sheet.get().unwrap_or("none")>
             <Chats/>
             <main data-status=status data-phase=phase>
                 <div class="sheets">
@@ -109,8 +121,8 @@ fn SheetButton(sheet: RwSignal<Option<&'static str>>, name: &'static str, label:
 /// What the page does in the browser beside showing: follow the chat, keep the end in sight, keep the list of chats true.
 fn begin(session: Session) {
     let changes = expect_context::<Changes>();
-    let pinned = RwSignal::new(true);
-    let listening = StoredValue::new_local(None);
+    let pinned = session.pinned;
+    let listening = StoredValue::new(None);
     Effect::new(move |_| {
         session.begin();
         listening.set_value(platform::on_scroll(move |moved| {

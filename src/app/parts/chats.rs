@@ -32,9 +32,10 @@ pub fn Chats() -> impl IntoView {
     .into_any()
 }
 
+/// A chat is opened as a document of its own: its page is rendered whole, and nothing of the one before is left over.
 fn entry(chat: ChatSummary) -> impl IntoView {
     let state = state(&chat);
-    view! { <li><A href=format!("/chat/{}", chat.id)>{chat.title}<small>{state}</small></A></li> }
+    view! { <li><A href=format!("/chat/{}", chat.id) attr:rel="external">{chat.title}<small>{state}</small></A></li> }
 }
 
 fn state(chat: &ChatSummary) -> &'static str {

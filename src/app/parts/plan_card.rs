@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::rich::Rich;
 use crate::app::native::InputEvent;
 use crate::app::platform;
 use crate::app::state::Session;
@@ -20,7 +21,7 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
         .plan
         .blocks
         .into_iter()
-        .map(|block| view! { <li>{block.title}<small>{block.objective}</small></li> })
+        .map(|block| view! { <li><Rich text=block.title/><small><Rich text=block.objective/></small></li> })
         .collect_view();
     let waits = card.state == PlanState::Waiting;
     // Only the plan that holds is a region of its own; earlier ones are part of the text.

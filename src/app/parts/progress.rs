@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::rich::Rich;
 use crate::app::native::plan::BlockStatus;
 use crate::app::native::view::{Phase, PlanVerdict};
 use crate::app::state::Session;
@@ -57,5 +58,5 @@ fn item((name, step): (String, Step)) -> impl IntoView {
         Step::Done => ("done", " (done)"),
     };
     let current = (step == Step::Now).then_some("step");
-    view! { <li class=class aria-current=current>{name}<span class="hidden">{said}</span></li> }
+    view! { <li class=class aria-current=current><Rich text=name/><span class="hidden">{said}</span></li> }
 }

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use super::plan_card::PlanCard;
 use super::prose::Prose;
 use super::question_card::QuestionCard;
+use super::rich::Rich;
 use crate::app::native::InputEvent;
 use crate::app::native::plan::BlockStatus;
 use crate::app::state::{Keyed, Session};
@@ -82,7 +83,7 @@ fn still(session: Session, body: Body) -> AnyView {
                 BlockStatus::Started => "Started",
                 BlockStatus::Done => "Finished",
             };
-            view! { <p class="quiet">{verb}": "<b>{title.unwrap_or(block_id)}</b></p> }.into_any()
+            view! { <p class="quiet">{verb}": "<b><Rich text=title.unwrap_or(block_id)/></b></p> }.into_any()
         }
         Body::Stopped { .. } => view! { <p class="quiet">"You stopped the teacher here."</p> }.into_any(),
         Body::Failed { words, can_retry } => view! { <Failed session words can_retry/> }.into_any(),

@@ -60,10 +60,12 @@ pub struct Session {
     pub trouble: RwSignal<Option<String>>,
     /// The last verdict on an answer, in words to be heard.
     pub feedback: RwSignal<String>,
+    /// The end of the lesson is kept in sight; what the learner does puts it there again.
+    pub pinned: RwSignal<bool>,
     /// Counts what was shown anew.
     pub shown: RwSignal<u32>,
-    stream: StoredValue<Option<Following>, LocalStorage>,
-    watch: StoredValue<Option<(Ticker, Option<Listening>)>, LocalStorage>,
+    stream: StoredValue<Option<Following>>,
+    watch: StoredValue<Option<(Ticker, Option<Listening>)>>,
     /// True while a refresh waits for its frame.
     due: StoredValue<bool>,
 }
@@ -87,9 +89,10 @@ impl Session {
             submitted: RwSignal::new(false),
             trouble: RwSignal::new(None),
             feedback: RwSignal::new(String::new()),
+            pinned: RwSignal::new(true),
             shown: RwSignal::new(0),
-            stream: StoredValue::new_local(None),
-            watch: StoredValue::new_local(None),
+            stream: StoredValue::new(None),
+            watch: StoredValue::new(None),
             due: StoredValue::new(false),
         }
     }
@@ -162,6 +165,7 @@ impl Session {
     fn send(self, input: InputEvent, tell: impl FnOnce(Fate) + 'static) {
         self.trouble.set(None);
         self.submitted.set(true);
+        self.pinned.set(true);
         self.refresh();
         let (chat, id) = (self.chat.get_value(), platform::new_id());
         self.live_task(async move {

@@ -168,7 +168,7 @@ impl Run<'_> {
                 StreamEvent::End(message) => answer = Some(*message),
             }
         }
-        let answer = answer.unwrap_or_else(|| broken(&self.config.model));
+        let answer = told(answer.unwrap_or_else(|| broken(&self.config.model)));
         if !started {
             self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(answer.clone()) }).await?;
         }
@@ -199,6 +199,16 @@ impl Run<'_> {
         self.new.push(message);
         Ok(())
     }
+}
+
+/// A "stop" with nothing in it is no answer: it is kept as a failure, which can be asked for again.
+fn told(mut answer: AssistantMessage) -> AssistantMessage {
+    let empty = answer.text().trim().is_empty() && answer.tool_calls().next().is_none();
+    if answer.stop_reason == StopReason::Stop && empty {
+        answer.stop_reason = StopReason::Error;
+        answer.error_message = Some("The model ended its turn without an answer.".to_owned());
+    }
+    answer
 }
 
 /// Stands in for the answer of a dialect that broke its contract.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Response, header};
 use serde::Deserialize;
 use tower_http::services::ServeDir;
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -34,7 +34,10 @@ impl Assets {
 
 pub(super) fn service<S: Clone + Send + Sync + 'static>(site: &Path) -> Router<S> {
     let files = ServeDir::new(site.join("pkg")).precompressed_br().precompressed_gzip();
-    let immutable = HeaderValue::from_static("public, max-age=31536000, immutable");
+    let immutable = |response: &Response<_>| {
+        let value = HeaderValue::from_static("public, max-age=31536000, immutable");
+        response.status().is_success().then_some(value)
+    };
     Router::new()
         .fallback_service(files)
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, immutable))

@@ -4,10 +4,11 @@
 //! (against rebinding) and the origin (against forged requests).
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
 
 use super::BODY_LIMIT;
 use super::error::Refusal;
@@ -23,7 +24,7 @@ pub(super) async fn guard(State(services): State<Services>, mut request: Request
     }
     if let Some(token) = &services.config.token {
         if request.uri().path() == "/login" {
-            return login(&token.0, request.uri().query().unwrap_or_default());
+            return login(&token.0, request.uri());
         }
         if request.uri().path() != "/health" && !has_token(request.headers(), &token.0) {
             let words = "Open /login?token=… with the access token first.";
@@ -105,10 +106,15 @@ fn forbidden(words: &str) -> Refusal {
     Refusal(ErrorBody::new(ErrorKind::Forbidden, words))
 }
 
+#[derive(Deserialize)]
+struct Login {
+    token: String,
+}
+
 /// Takes the token once from the address and keeps it in a cookie that scripts cannot read.
-fn login(token: &str, query: &str) -> Response {
-    let given = query.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap_or_default();
-    if !same(given, token) {
+fn login(token: &str, uri: &Uri) -> Response {
+    let given = Query::<Login>::try_from_uri(uri).map(|Query(login)| login.token).unwrap_or_default();
+    if !same(&given, token) {
         return Refusal(ErrorBody::new(ErrorKind::Token, "That is not the access token.")).into_response();
     }
     let cookie = format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");

@@ -20,6 +20,9 @@ use crate::server::store::{Acceptance, Decision, Offer};
 /// Characters that one text may have.
 const LONGEST_TEXT: usize = 100_000;
 
+/// Bytes that the id of an input may have.
+const LONGEST_ID: usize = 200;
+
 impl Runs {
     /// Takes an input: once by its id, appended before anything runs.
     ///
@@ -27,6 +30,9 @@ impl Runs {
     /// `not-found`, `busy`, `answered`, `invalid`, `no-key` or `storage`; the record is as before.
     pub async fn accept(&self, chat: &str, input_id: Option<String>, input: InputEvent) -> Result<Accepted, ErrorBody> {
         self.inner.models.ready()?;
+        if input_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
+            return Err(invalid(format!("An inputId has 1 to {LONGEST_ID} bytes.")));
+        }
         let (runs, chat) = (self.clone(), chat.to_owned());
         self.finish(async move { runs.take(&chat, input_id, input).await }).await
     }
@@ -61,6 +67,7 @@ impl Runs {
 
 /// What becomes of `input`; `now` is Unix time in ms.
 pub(super) fn decide(record: &[Stored], input: &InputEvent, now: i64) -> Result<Decision, ErrorBody> {
+    bounded(input)?;
     let mut decision = match input {
         InputEvent::Text { text, note } => say(record, text, note.as_deref(), now),
         InputEvent::Answer { tool_call_id, answer, dismissed } => {
@@ -95,6 +102,21 @@ fn hand_over(record: &[Stored], append: &mut Vec<Message>, now: i64) {
     }
 }
 
+/// No text of an input is longer than a message may be.
+fn bounded(input: &InputEvent) -> Result<(), ErrorBody> {
+    let texts = match input {
+        InputEvent::Text { text, note } => vec![Some(text), note.as_ref()],
+        InputEvent::Answer { answer, .. } => vec![answer.text.as_ref(), answer.other.as_ref(), answer.note.as_ref()],
+        InputEvent::Verdict { note, .. } => vec![note.as_ref()],
+        InputEvent::Objection { reason, .. } => vec![Some(reason)],
+        InputEvent::Retry | InputEvent::Hint { .. } => Vec::new(),
+    };
+    if texts.into_iter().flatten().any(|text| text.chars().count() > LONGEST_TEXT) {
+        return Err(invalid(format!("The message is longer than {LONGEST_TEXT} characters.")));
+    }
+    Ok(())
+}
+
 /// The marker that hands the lesson to the teacher, with the prober's assessment.
 pub(super) fn handoff(record: &[Stored], now: i64) -> Message {
     let assessment = record
@@ -111,9 +133,6 @@ pub(super) fn handoff(record: &[Stored], now: i64) -> Message {
 fn say(record: &[Stored], text: &str, note: Option<&str>, now: i64) -> Result<Decision, ErrorBody> {
     if text.trim().is_empty() {
         return Err(invalid("The message is empty."));
-    }
-    if text.chars().count() > LONGEST_TEXT {
-        return Err(invalid(format!("The message is longer than {LONGEST_TEXT} characters.")));
     }
     let mut append = close_all(record, now);
     let text = match note.map(str::trim).filter(|note| !note.is_empty()) {
@@ -136,11 +155,11 @@ fn answer_question(
         return Err(not_waiting(record, id));
     };
     let question = read_question(asked)?;
-    let graded = if dismissed {
-        Graded {
-            answer: Answer { note: answer.note.clone(), ..Answer::default() },
-            ..unanswered(&question, Verdict::Skipped)
-        }
+    let bare = Answer { note: answer.note.clone(), ..Answer::default() };
+    let graded = if answer.dont_know && !dismissed {
+        grade(&question, &Answer { dont_know: true, ..bare })
+    } else if dismissed {
+        Graded { answer: bare, ..unanswered(&question, Verdict::Skipped) }
     } else {
         check_answer(&question, answer).map_err(invalid)?;
         grade(&question, answer)

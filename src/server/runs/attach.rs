@@ -62,9 +62,11 @@ impl Runs {
             position: Seq::START,
             seen: Seen::default(),
         };
+        let last = reader.store.last(chat).await.map_err(refused)?;
         let mut snapshot = reader.feed.snapshot();
         reader.position = match from {
-            From::After(seq) => seq,
+            // A position that the record does not have yet would skip what comes at it.
+            From::After(seq) => seq.min(last),
             From::OpenRun => snapshot.tail.as_ref().map_or(snapshot.position, |tail| tail.start),
         };
         Ok(stream! {

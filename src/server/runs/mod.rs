@@ -61,6 +61,10 @@ impl Runs {
         self.inner.shutdown.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+        // Being told to stop is no failure of a run.
+        if let Err(error) = self.inner.store.forgive_tries().await {
+            tracing::error!(%error, "the runs' tries could not be forgiven");
+        }
     }
 
     /// Makes an empty chat and returns its id.

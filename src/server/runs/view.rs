@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Runs, refused};
-use crate::app::native::view::{ChatSummary, ChatView};
-use crate::app::native::{ErrorBody, Seq};
+use crate::app::native::view::{ChatSummary, ChatView, Next, Phase};
+use crate::app::native::{ErrorBody, ErrorKind, Seq, Usage};
 use crate::app::transcript::scan::next::{next, pending};
 use crate::app::transcript::scan::phase::phase;
 use crate::app::transcript::scan::plan::plan;
@@ -28,7 +28,12 @@ impl Runs {
     pub async fn chats(&self) -> Result<Vec<ChatSummary>, ErrorBody> {
         let mut chats = Vec::new();
         for row in self.inner.store.chats().await.map_err(refused)? {
-            let mut summary = self.summary(&row).await?;
+            let mut summary = match self.summary(&row).await {
+                Ok(summary) => summary,
+                // One chat that cannot be read must not hide the others.
+                Err(error) if error.error.kind == ErrorKind::Internal => unreadable(&row),
+                Err(error) => return Err(error),
+            };
             summary.updated = row.updated;
             summary.running = self.live_feed(&row.id).await.is_some_and(|feed| feed.is_busy());
             chats.push(summary);
@@ -73,6 +78,19 @@ impl Runs {
         let last = record.last().map(|stored| stored.seq).unwrap_or_default();
         self.inner.summaries.put(last, summary.clone());
         Ok(summary)
+    }
+}
+
+/// Stands in the list for a chat whose record cannot be read.
+fn unreadable(row: &ChatRow) -> ChatSummary {
+    ChatSummary {
+        id: row.id.clone(),
+        title: "Unreadable lesson".to_owned(),
+        phase: Phase::default(),
+        next: Next::default(),
+        running: false,
+        updated: row.updated,
+        usage: Usage::default(),
     }
 }
 

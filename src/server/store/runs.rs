@@ -83,6 +83,21 @@ impl Store {
         Ok(rows.into_iter().map(|(chat, run, tries)| Claim { chat, run, tries }).collect())
     }
 
+    /// Forgets the resumptions of all runs: they did not die, they were ended.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn forgive_tries(&self) -> Result<(), StoreError> {
+        self.writer
+            .write(|connection| {
+                Box::pin(async move {
+                    sqlx::query("UPDATE runs SET tries = 0").execute(connection).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
     /// Counts one more resumption of a run, before it starts.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! what named it, and a footnote's definition makes notes of its references. [`Stream`] builds on this.
 
 mod depth;
+mod formula;
 mod href;
 mod repair;
 mod stream;

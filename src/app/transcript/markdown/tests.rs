@@ -96,7 +96,7 @@ fn formulas_are_source_for_now() {
         "The sum $a_1 + b_1$ and \\(x_1 < y_1\\), then\n\\[\n\\frac{a}{b}\n\\]\nand $$c^2$$ end.",
         &expect![[r#"
             <p>The sum <code class="math">a_1 + b_1</code> and <code class="math">x_1 &lt; y_1</code>, then
-            </p><pre class="math" tabindex="0">\frac{a}{b}</pre><p>and </p><pre class="math" tabindex="0">c^2</pre><p>end.</p>"#]],
+            </p><pre class="math" tabindex="0">a/b</pre><p>and </p><pre class="math" tabindex="0">c^2</pre><p>end.</p>"#]],
     );
     check(
         "- \\[ x \\]\n- $$y$$\n\n**\\(z\\) $$w$$**",

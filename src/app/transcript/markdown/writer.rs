@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Alignment, CodeBlockKind, CowStr, Event, LinkType, Tag, TagEnd};
 
+use super::formula::readable;
 use super::href::{Href, href};
 
 /// Elements inside each other; what is deeper is text.
@@ -99,7 +100,7 @@ impl<'a> Writer<'a> {
                 if self.source[range.end..].starts_with(|next: char| next.is_ascii_digit()) {
                     self.text(&self.source[range.clone()]);
                 } else {
-                    self.code("<code class=\"math\">", formula);
+                    self.code("<code class=\"math\">", &readable(formula));
                 }
             }
             Event::DisplayMath(formula) => self.display(formula),
@@ -304,13 +305,13 @@ impl<'a> Writer<'a> {
     /// A formula on its own lines. A paragraph can't hold it, so it ends before and may go on after.
     fn display(&mut self, formula: &str) {
         let Some(Frame::Paragraph { open }) = self.frames.last_mut() else {
-            return self.code("<code class=\"math display\">", formula.trim());
+            return self.code("<code class=\"math display\">", &readable(formula.trim()));
         };
         if std::mem::take(open) {
             self.out.push_str("</p>");
         }
         self.out.push_str("<pre class=\"math\" tabindex=\"0\">");
-        escape(&mut self.out, formula.trim());
+        escape(&mut self.out, &readable(formula.trim()));
         self.out.push_str("</pre>");
     }
 
@@ -355,7 +356,7 @@ impl<'a> Writer<'a> {
             return None;
         }
         if open == '(' {
-            self.code("<code class=\"math\">", formula.trim());
+            self.code("<code class=\"math\">", &readable(formula.trim()));
         } else {
             self.display(formula);
         }
