@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use send_wrapper::SendWrapper;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use web_sys::{Event, EventSource, MessageEvent};
@@ -20,12 +21,17 @@ pub enum Told {
 
 /// A stream that is followed; dropping it closes the connection.
 pub struct Following {
+    // The browser has one thread; a session, which the server makes too, holds only what could move between threads.
+    _connection: SendWrapper<Connection>,
+}
+
+struct Connection {
     source: EventSource,
     _hear: Closure<dyn FnMut(MessageEvent)>,
     _fail: Closure<dyn FnMut(Event)>,
 }
 
-impl Drop for Following {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.source.set_onmessage(None);
         self.source.set_onerror(None);
@@ -53,5 +59,5 @@ pub fn follow(url: &str, tell: impl FnMut(Told) + 'static) -> Option<Following> 
     });
     source.set_onmessage(Some(hear.as_ref().unchecked_ref()));
     source.set_onerror(Some(fail.as_ref().unchecked_ref()));
-    Some(Following { source, _hear: hear, _fail: fail })
+    Some(Following { _connection: SendWrapper::new(Connection { source, _hear: hear, _fail: fail }) })
 }

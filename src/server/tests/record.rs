@@ -299,13 +299,39 @@ async fn a_failed_answer_is_asked_for_again_and_left_out_of_the_request() {
     asked.fail("The provider is down.");
     reader.settled().await;
     assert_eq!(app.input(&chat, json!({"type": "retry"})).await.status, 202);
-    let asked = app.model.request().await;
+    let mut asked = app.model.request().await;
     assert_eq!(asked.texts(), ["user hi"]);
+    asked.say("Hello.");
     asked.end(StopReason::Stop);
     reader.settled().await;
     let lines = app.lines(&chat).await;
     assert_eq!(lines[1..3], ["assistant[Error] Hel", "marker retry"], "the store keeps what failed");
     refused(&app, "retry of nothing", 422, "invalid", async || app.input(&chat, json!({"type": "retry"})).await).await;
+}
+
+#[tokio::test]
+async fn a_stop_with_nothing_in_it_is_a_failure_that_can_be_asked_for_again() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    let mut reader = app.watch(&chat).await;
+    app.text(&chat, "hi").await;
+    app.model.request().await.end(StopReason::Stop);
+    reader.settled().await;
+    assert_eq!(app.lines(&chat).await[1], "assistant[Error] ");
+    assert_eq!(app.input(&chat, json!({"type": "retry"})).await.status, 202);
+    app.model.reply("Hello.").await;
+    reader.settled().await;
+}
+
+#[tokio::test]
+async fn every_text_and_id_of_an_input_is_bounded() {
+    let app = TestApp::new().await;
+    let (chat, _reader) = asked(&app, &["q"]).await;
+    let long = "x".repeat(100_001);
+    let note = json!({"type": "answer", "toolCallId": "q", "answer": {"values": ["4"], "note": long}});
+    refused(&app, "a long note", 422, "invalid", async || app.input(&chat, note.clone()).await).await;
+    let remark = json!({"type": "text", "text": "hi", "note": long});
+    refused(&app, "a long remark", 422, "invalid", async || app.input(&chat, remark.clone()).await).await;
 }
 
 #[tokio::test]

@@ -66,13 +66,11 @@ async fn a_run_that_has_failed_twice_is_left_to_retry() {
     let app = TestApp::new().await;
     let chat = app.chat().await;
     app.claimed(&chat, hi()).await;
-    let mut app = app;
+    let app = app.restart().await;
+    let run = app.store.claims().await.unwrap()[0].run.clone();
     for _ in 0..2 {
-        app = app.restart().await;
-        app.runs.recover().await.unwrap();
-        drop(app.model.request().await);
+        app.store.count_try(&chat, &run).await.unwrap();
     }
-    app = app.restart().await;
     app.runs.recover().await.unwrap();
     assert!(app.store.claims().await.unwrap().is_empty());
     let view = app.get(&format!("/api/chats/{chat}")).await.json();
@@ -81,6 +79,20 @@ async fn a_run_that_has_failed_twice_is_left_to_retry() {
     assert_eq!(app.input(&chat, json!({"type": "retry"})).await.status, 202);
     app.model.reply("Hello.").await;
     app.follow(&chat).await.settled().await;
+}
+
+#[tokio::test]
+async fn an_orderly_end_costs_no_try() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    app.claimed(&chat, hi()).await;
+    let mut app = app;
+    for _ in 0..3 {
+        app = app.restart().await;
+        app.runs.recover().await.unwrap();
+        drop(app.model.request().await);
+    }
+    assert_eq!(app.restart().await.store.claims().await.unwrap()[0].tries, 0);
 }
 
 #[tokio::test]

@@ -422,9 +422,10 @@ async fn what_comes_during_a_turn_waits_for_its_results_and_starts_another_one()
     play.steers.push("wait");
     asked.call("a", "look", &q());
     asked.end(StopReason::ToolUse);
-    let again = play.model.request().await;
+    let mut again = play.model.request().await;
     assert_eq!(again.texts(), ["user Hi", "assistant[ToolUse]  look#a", "result look#a found", "user wait"]);
     play.steers.push("and");
+    again.say("I wait.");
     again.end(StopReason::Stop);
     let last = play.model.request().await;
     assert_eq!(last.texts().last().unwrap(), "user and");
