@@ -2,6 +2,15 @@
 
 use super::record::{record, tagged};
 
+/// Characters that one text of an input may have.
+pub const LONGEST_TEXT: usize = 100_000;
+
+/// Why a longer one is not taken, in words for the learner.
+#[must_use]
+pub fn too_long() -> String {
+    format!("The message is longer than {LONGEST_TEXT} characters.")
+}
+
 tagged! {
     /// An input event; each is validated against the record as it is when it arrives.
     #[derive(Clone, Debug, PartialEq)]

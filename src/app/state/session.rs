@@ -11,6 +11,7 @@ use serde_json::Map;
 
 use super::{Keyed, Outline};
 use crate::app::api;
+use crate::app::native::input::{LONGEST_TEXT, too_long};
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
 use crate::app::native::view::{ChatView, Pending, Phase};
 use crate::app::native::{
@@ -118,6 +119,10 @@ impl Session {
 
     /// Sends the learner's words, and tells what became of them.
     pub fn say(self, text: String, tell: impl FnOnce(Fate) + 'static) {
+        if text.chars().count() > LONGEST_TEXT {
+            self.trouble.set(Some(too_long()));
+            return tell(Fate::Refused);
+        }
         self.ahead.set_value(vec![Message::user(&text, 0)]);
         self.send(InputEvent::Text { text, note: None }, tell);
     }
@@ -181,6 +186,7 @@ impl Session {
                 }
                 Err(error) => {
                     self.ahead.try_set_value(Vec::new());
+                    self.refresh();
                     self.complain(&error);
                     tell(Fate::Refused);
                     self.look().await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::Runs;
+use crate::app::native::input::{LONGEST_TEXT, too_long};
 use crate::app::native::marker::Assessment;
 use crate::app::native::plan::PROBE_DONE;
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
@@ -16,9 +17,6 @@ use crate::app::native::{
 use crate::app::transcript::scan::next::{next, pending};
 use crate::server::clock::now_ms;
 use crate::server::store::{Acceptance, Decision, Offer};
-
-/// Characters that one text may have.
-const LONGEST_TEXT: usize = 100_000;
 
 /// Bytes that the id of an input may have.
 const LONGEST_ID: usize = 200;
@@ -112,7 +110,7 @@ fn bounded(input: &InputEvent) -> Result<(), ErrorBody> {
         InputEvent::Retry | InputEvent::Hint { .. } => Vec::new(),
     };
     if texts.into_iter().flatten().any(|text| text.chars().count() > LONGEST_TEXT) {
-        return Err(invalid(format!("The message is longer than {LONGEST_TEXT} characters.")));
+        return Err(invalid(too_long()));
     }
     Ok(())
 }
