@@ -38,17 +38,7 @@ pub(crate) fn components() -> Result<()> {
 pub(crate) fn wasm_opt() -> Option<PathBuf> {
     let folder = target().join("tools");
     let program = folder.join("node_modules/.bin/wasm-opt");
-    let installed = require_npm().and_then(|()| {
-        fs::create_dir_all(&folder)?;
-        for (name, text) in [
-            ("package.json", include_str!("../npm/package.json")),
-            ("package-lock.json", include_str!("../npm/package-lock.json")),
-        ] {
-            write_if_changed(&folder.join(name), text)?;
-        }
-        install_packages(&folder, "wasm-opt")
-    });
-    match installed {
+    match write_package(&folder).and_then(|()| install_packages(&folder, "wasm-opt")) {
         Ok(()) => Some(program),
         Err(error) => {
             say(format!("The module stays as compiled, without wasm-opt: {error:#}."));
@@ -119,9 +109,10 @@ fn require_npm() -> Result<()> {
     Ok(())
 }
 
-fn write_if_changed(path: &Path, text: &str) -> Result<()> {
-    if fs::read_to_string(path).is_ok_and(|there| there == text) {
-        return Ok(());
-    }
-    fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
+/// Writes down which `wasm-opt` is wanted.
+fn write_package(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("package.json"), include_str!("../npm/package.json"))?;
+    fs::write(folder.join("package-lock.json"), include_str!("../npm/package-lock.json"))?;
+    Ok(())
 }

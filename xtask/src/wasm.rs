@@ -121,8 +121,7 @@ fn finish(compiled: &Path, wasm_opt: Option<&Path>, effort: Effort, work: &Path)
         .context("wasm-bindgen failed")?;
     let wasm = bound.join(format!("{NAME}_bg.wasm"));
     if let Some(wasm_opt) = wasm_opt {
-        say("Making the module smaller with wasm-opt -Oz.");
-        run(&mut optimise(wasm_opt, &wasm))?;
+        optimise(wasm_opt, &wasm)?;
     }
     say("Compressing the module.");
     let mut snippets = BTreeMap::new();
@@ -135,10 +134,15 @@ fn finish(compiled: &Path, wasm_opt: Option<&Path>, effort: Effort, work: &Path)
     Ok(())
 }
 
-/// `wasm-opt` over the file itself, with the proposals that rustc's default target features already use.
-fn optimise(wasm_opt: &Path, wasm: &Path) -> std::process::Command {
+/// Replaces the module by what `wasm-opt` makes of it. A compiler that is newer than `wasm-opt` may write what it can't
+/// read; the module then stays as it is.
+fn optimise(wasm_opt: &Path, wasm: &Path) -> Result<()> {
+    say("Making the module smaller with wasm-opt -Oz.");
+    let smaller = wasm.with_extension("smaller");
     let mut command = program(wasm_opt);
-    command.arg("-Oz").arg(wasm).arg("-o").arg(wasm).args([
+    command.arg("-Oz").arg(wasm).arg("-o").arg(&smaller);
+    // The proposals that rustc's default target features already use.
+    command.args([
         "--enable-bulk-memory",
         "--enable-bulk-memory-opt",
         "--enable-multivalue",
@@ -147,7 +151,13 @@ fn optimise(wasm_opt: &Path, wasm: &Path) -> std::process::Command {
         "--enable-reference-types",
         "--enable-sign-ext",
     ]);
-    command
+    match run(&mut command) {
+        Ok(()) => Ok(fs::rename(smaller, wasm)?),
+        Err(error) => {
+            say(format!("The module stays as compiled: {error:#}."));
+            Ok(())
+        }
+    }
 }
 
 /// Names every file by its content, from the inside out, and mends the names by which they call each other.
@@ -232,6 +242,15 @@ mod tests {
         same_bindgen(&lock("0.2.130", "0.2.130")).unwrap();
         let error = same_bindgen(&lock("0.2.131", "0.2.130")).unwrap_err().to_string();
         assert!(error.contains("set wasm-bindgen-cli-support to \"=0.2.131\" in xtask/Cargo.toml"), "{error}");
+    }
+
+    #[test]
+    fn a_module_that_wasm_opt_refuses_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let wasm = folder.path().join("a.wasm");
+        fs::write(&wasm, "module").unwrap();
+        optimise(Path::new("false"), &wasm).unwrap();
+        assert_eq!(fs::read(&wasm).unwrap(), b"module");
     }
 
     #[test]
