@@ -92,7 +92,9 @@ fn still(session: Session, body: Body) -> AnyView {
         .into_any(),
         Body::Failed { words, can_retry } => view! { <Failed session words can_retry/> }.into_any(),
         Body::Notice(notice) => view! { <p class="quiet notice">{notice_words(notice)}</p> }.into_any(),
-        Body::Verdict { accepted: true, .. } => view! { <p class="quiet verdict">"You accepted the plan."</p> }.into_any(),
+        Body::Verdict { accepted: true, .. } => {
+            view! { <p class="quiet verdict">"You accepted the plan."</p> }.into_any()
+        }
         Body::Verdict { accepted: false, note } => view! {
             <p class="quiet verdict">"You asked for changes to the plan."</p>
             {note.map(|text| view! { <Said text images=0/> })}
