@@ -1,6 +1,6 @@
 // A plan that the learner sends back comes again, changed.
 
-import { begin, button, log, plan, progress, settled, skipToPlan } from "./support/lesson";
+import { answering, begin, button, log, message, plan, progress, settled, skipToPlan } from "./support/lesson";
 import { expect, test } from "./support/server";
 
 test("a block that the learner asks to skip is in neither the new plan nor the progress", async ({ page }) => {
@@ -28,10 +28,19 @@ test("a block that the learner asks to skip is in neither the new plan nor the p
   await expect(progress(page).getByRole("listitem").nth(2)).toContainText("Equal fractions and simplest form (now)");
 });
 
-test("changes that were not sent can be thought over", async ({ page }) => {
+test("changes that were not sent can be thought over, and are not lost", async ({ page }) => {
   await begin(page);
   await skipToPlan(page);
   await button(plan(page), "Ask for changes").click();
+  const changes = plan(page).getByRole("textbox", { name: "What should change?" });
+  await changes.fill("make it shorter");
   await button(plan(page), "Cancel").click();
   await expect(button(plan(page), "Accept plan")).toBeVisible();
+  await message(page).fill("what is a fraction?");
+  await button(page, "Send").click();
+  await settled(page);
+  await page.reload();
+  await answering(page);
+  await button(plan(page), "Ask for changes").click();
+  await expect(changes).toHaveValue("make it shorter");
 });

@@ -106,12 +106,17 @@ test("a lesson's page is rendered every time that it is asked for", async ({ mod
   }
 });
 
-test("the end stays in sight while words come, until the learner scrolls away", async ({ model, page }) => {
-  await page.setViewportSize({ width: 900, height: 420 });
+test("words are followed until the learner's own reach the top, and no longer once the learner scrolls", async ({ model, page }) => {
+  await page.setViewportSize({ width: 900, height: 620 });
   const fromEnd = () =>
     page.evaluate(() => document.documentElement.scrollHeight - window.scrollY - window.innerHeight);
+  const said = page.locator(".said").last();
+  const top = () => said.evaluate((element) => element.getBoundingClientRect().top);
   const held = await heldInMidStream(model, page);
   await expect.poll(fromEnd).toBeLessThan(60);
+  await page.setViewportSize({ width: 900, height: 360 });
+  await expect.poll(top).toBeLessThan(40);
+  expect(await top()).toBeGreaterThan(0);
   await page.mouse.move(400, 100);
   await page.mouse.wheel(0, -4000);
   await expect.poll(() => page.evaluate(() => window.scrollY)).toBe(0);

@@ -4,7 +4,10 @@
 #[cfg(feature = "hydrate")]
 pub use crate::client::{
     clock::{Ticker, every, next_frame, sleep},
-    dom::{Listening, Moved, focus, focus_is_free, is_typing, is_visible, on_scroll, on_visibility, scroll_to_end},
+    dom::{
+        Listening, Moved, focus, focus_is_free, is_typing, is_visible, on_resize, on_scroll, on_visibility,
+        scroll_to_end,
+    },
     events::{Following, Told, follow},
     http::get,
     storage::{draft, new_id, remember_draft},
@@ -65,7 +68,11 @@ mod nowhere {
         None
     }
 
-    pub fn scroll_to_end() {}
+    pub fn on_resize(_: impl FnMut() + 'static) -> Option<Listening> {
+        None
+    }
+
+    pub fn scroll_to_end(_: &str) {}
 
     pub fn follow(_: &str, _: impl FnMut(Told) + 'static) -> Option<Following> {
         None

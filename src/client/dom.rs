@@ -7,6 +7,8 @@ use web_sys::{Document, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptio
 
 /// Pixels from the end that still count as being at the end.
 const NEAR_END: f64 = 120.0;
+/// Pixels that stay free above what is kept in sight.
+const ABOVE_KEPT: f64 = 16.0;
 
 /// Listens for as long as it lives.
 pub struct Listening {
@@ -76,8 +78,9 @@ pub fn on_scroll(mut moved: impl FnMut(Moved) + 'static) -> Option<Listening> {
     let mut before = Scroll::now();
     let call = move || {
         let now = Scroll::now();
-        // Words that come move the end away, and a question that goes moves the page up: neither is the learner.
-        if now.top < before.top && now.height >= before.height {
+        // Words that come move the end away; a question that goes and a window that grows move the page up: neither is
+        // the learner.
+        if now.top < before.top && now.height >= before.height && now.seen <= before.seen {
             moved(Moved::Up);
         } else if now.is_at_end() {
             moved(Moved::ToEnd);
@@ -87,15 +90,27 @@ pub fn on_scroll(mut moved: impl FnMut(Moved) + 'static) -> Option<Listening> {
     listen(window()?.unchecked_into(), "scroll", call)
 }
 
-/// Scrolls to the end of the page, at once.
-pub fn scroll_to_end() {
-    let (Some(window), Some(root)) = (window(), document().and_then(|document| document.document_element())) else {
-        return;
-    };
+/// Calls `resized` when the window has another size.
+pub fn on_resize(resized: impl FnMut() + 'static) -> Option<Listening> {
+    listen(window()?.unchecked_into(), "resize", resized)
+}
+
+/// Scrolls to the end of the page, at once, but not past the last element that `keep` finds.
+pub fn scroll_to_end(keep: &str) {
+    let Some(window) = window() else { return };
+    let now = Scroll::now();
+    let kept = top_of_last(keep).map_or(f64::INFINITY, |top| now.top + top - ABOVE_KEPT);
     let options = ScrollToOptions::new();
-    options.set_top(f64::from(root.scroll_height()));
+    options.set_top(kept.min(now.height - now.seen));
     options.set_behavior(ScrollBehavior::Instant);
     window.scroll_to_with_scroll_to_options(&options);
+}
+
+/// How far the last element that `selector` finds is below the window's edge, in pixels.
+fn top_of_last(selector: &str) -> Option<f64> {
+    let found = document()?.query_selector_all(selector).ok()?;
+    let last = found.item(found.length().checked_sub(1)?)?;
+    Some(last.unchecked_into::<web_sys::Element>().get_bounding_client_rect().top())
 }
 
 /// How the page is scrolled, in pixels.

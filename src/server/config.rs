@@ -78,6 +78,10 @@ fn model(var: &dyn Fn(&str) -> Option<String>) -> Result<Model, ConfigError> {
             name: "LEARNHARNESS_BASE_URL",
             reason: "must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1".to_owned(),
         })?;
+        if !reqwest::Url::parse(&base_url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+            let reason = format!("{base_url:?} is not a web address; an example is http://127.0.0.1:11434/v1");
+            return Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason });
+        }
         let key = var("LEARNHARNESS_API_KEY").map(Key);
         return Ok(Model { key, needs_key: false, ..hosted("custom", &base_url, &id) });
     }
@@ -154,6 +158,10 @@ mod tests {
         check(
             &[("LEARNHARNESS_ADDR", "here")],
             "LEARNHARNESS_ADDR: \"here\" cannot be read; an example is 127.0.0.1:3004",
+        );
+        check(
+            &[("LEARNHARNESS_MODEL", "m"), ("LEARNHARNESS_BASE_URL", "not a url")],
+            "LEARNHARNESS_BASE_URL: \"not a url\" is not a web address; an example is http://127.0.0.1:11434/v1",
         );
         check(
             &[("LEARNHARNESS_ADDR", "0.0.0.0:80")],

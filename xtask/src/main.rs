@@ -57,6 +57,12 @@ const COMMANDS: &[Command] = &[
         about: "measure a release build and print a table; with NAME only that measurement",
         run: bench::bench,
     },
+    Command {
+        name: "provider",
+        arguments: "",
+        about: "a model on a free port that answers by its address (/500x4/v1: 500 deltas of 4), for measurements",
+        run: bench::provider::serve,
+    },
 ];
 
 fn main() -> ExitCode {

@@ -11,6 +11,12 @@ pub fn too_long() -> String {
     format!("The message is longer than {LONGEST_TEXT} characters.")
 }
 
+/// True for a text with nothing to see in it: white space, and characters of no width.
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'))
+}
+
 tagged! {
     /// An input event; each is validated against the record as it is when it arrives.
     #[derive(Clone, Debug, PartialEq)]

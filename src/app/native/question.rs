@@ -273,7 +273,7 @@ impl Graded {
         let mut text = match self.verdict {
             Verdict::DontKnow => "The learner answered: I don't know.".to_owned(),
             Verdict::Skipped => "The learner skipped the question.".to_owned(),
-            Verdict::NotAnswered => "Not answered; the learner wrote instead.".to_owned(),
+            Verdict::NotAnswered => "Not answered.".to_owned(),
             Verdict::Noted => format!("The learner answered: {}", self.answer.shown()),
             Verdict::Correct => format!("The learner answered: {}\nThat is correct.", self.answer.shown()),
             Verdict::Wrong => {

@@ -92,8 +92,10 @@ fn Lesson(view: ChatView) -> impl IntoView {
                 </div>
                 <div class="dock">
                     <Dock session/>
-                    <Status session/>
-                    <Composer session/>
+                    <div class="hands">
+                        <Status session/>
+                        <Composer session/>
+                    </div>
                 </div>
             </main>
             <aside class="rail" aria-label="Activity">
@@ -112,22 +114,31 @@ fn SheetButton(sheet: RwSignal<Option<&'static str>>, name: &'static str, label:
     let open = move || sheet.get() == Some(name);
     view! {
         <button type="button" class="bare" aria-expanded=move || open().to_string() on:click=move |_| sheet.set((!open()).then_some(name))>
-            {label}
+            {move || if open() { "Close" } else { label }}
         </button>
     }
     .into_any()
 }
+
+/// What the learner did last: what came after it is read from there on.
+const LAST_DONE: &str = ".said, .asked, .verdict";
 
 /// What the page does in the browser beside showing: follow the chat, keep the end in sight, keep the list of chats true.
 fn begin(session: Session) {
     let changes = expect_context::<Changes>();
     let pinned = session.pinned;
     let listening = StoredValue::new(None);
+    let follow = move || {
+        if pinned.try_get_untracked() == Some(true) {
+            platform::next_frame(|| platform::scroll_to_end(LAST_DONE));
+        }
+    };
     Effect::new(move |_| {
         session.begin();
-        listening.set_value(platform::on_scroll(move |moved| {
+        let scrolled = platform::on_scroll(move |moved| {
             let _ = pinned.try_set(moved == Moved::ToEnd);
-        }));
+        });
+        listening.set_value(Some((scrolled, platform::on_resize(follow))));
     });
     on_cleanup(move || {
         listening.try_set_value(None);
@@ -135,9 +146,7 @@ fn begin(session: Session) {
     Effect::new(move |_| {
         session.shown.track();
         session.running.track();
-        if pinned.get_untracked() {
-            platform::next_frame(platform::scroll_to_end);
-        }
+        follow();
     });
     Effect::new(move |before: Option<bool>| {
         let running = session.running.get();

@@ -7,6 +7,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
 use crate::app::api;
+use crate::app::native::input::is_blank;
 use crate::app::native::{ErrorBody, InputEvent};
 use crate::app::parts::chats::{Changes, Chats};
 use crate::app::parts::composer::sends;
@@ -50,7 +51,7 @@ fn Begin() -> impl IntoView {
     };
     let start = move || {
         let words = text.get_untracked();
-        if words.trim().is_empty() || busy.get_untracked() {
+        if is_blank(&words) || busy.get_untracked() {
             return;
         }
         busy.set(true);
@@ -80,7 +81,7 @@ fn Begin() -> impl IntoView {
                 on:input=move |event| write(event_target_value(&event))
                 on:keydown=move |event| if sends(&event) { event.prevent_default(); start(); }
             ></textarea>
-            <button class="go" disabled=move || text.read().trim().is_empty() || busy.get()>"Start"</button>
+            <button class="go" disabled=move || is_blank(&text.read()) || busy.get()>"Start"</button>
             <p class="status" role="status">{move || if busy.get() { "Starting…" } else { "" }}</p>
             {move || trouble.get().map(|words| view! { <p class="trouble" role="alert">{words}</p> })}
         </form>

@@ -45,8 +45,8 @@ fn state(chat: &ChatSummary) -> &'static str {
     match (&chat.next, chat.phase) {
         (Next::Answer(_), _) => "a question waits for you",
         (Next::Verdict(_), _) => "the plan waits for you",
-        (Next::Idle | Next::Reply | Next::Handoff, Phase::Probe) => "at the probe",
-        (Next::Idle | Next::Reply | Next::Handoff, Phase::Plan) => "at the plan",
+        (Next::Idle | Next::Reply | Next::Handoff, Phase::Probe) => "finding out what you know",
+        (Next::Idle | Next::Reply | Next::Handoff, Phase::Plan) => "making a plan",
         (Next::Idle | Next::Reply | Next::Handoff, Phase::Teach) => "in the lesson",
     }
 }

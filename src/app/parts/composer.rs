@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use crate::app::native::input::is_blank;
 use crate::app::platform;
 use crate::app::state::{Fate, Session};
 
@@ -22,7 +23,7 @@ pub fn Composer(session: Session) -> impl IntoView {
     };
     let send = move || {
         let words = text.get_untracked();
-        if words.trim().is_empty() || session.submitted.get_untracked() || session.running.get_untracked() {
+        if is_blank(&words) || session.submitted.get_untracked() || session.running.get_untracked() {
             return;
         }
         // The draft is kept until the words are taken.
@@ -51,7 +52,7 @@ pub fn Composer(session: Session) -> impl IntoView {
             <Show
                 when=move || session.running.get()
                 fallback=move || view! {
-                    <button class="go" disabled=move || text.read().trim().is_empty() || session.submitted.get()>"Send"</button>
+                    <button class="go" disabled=move || is_blank(&text.read()) || session.submitted.get()>"Send"</button>
                 }
             >
                 <button type="button" class="stop" on:click=move |_| session.stop()>"Stop"</button>

@@ -85,8 +85,9 @@ fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
             draft.choose(&option, several, on);
         }
     };
+    // Nothing in the form can have the focus before it can be answered.
     Effect::new(move |_| {
-        if platform::focus_is_free() {
+        if idle() && platform::focus_is_free() {
             platform::next_frame(|| platform::focus(".ask input"));
         }
     });

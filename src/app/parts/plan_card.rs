@@ -47,6 +47,12 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
 fn VerdictForm(session: Session) -> impl IntoView {
     let changing = RwSignal::new(false);
     let note = RwSignal::new(String::new());
+    let draft = StoredValue::new(format!("{}/plan", session.chat.get_value()));
+    Effect::new(move |_| note.set(platform::draft(&draft.get_value())));
+    let write = move |words: String| {
+        platform::remember_draft(&draft.get_value(), &words);
+        note.set(words);
+    };
     let idle = move || !session.submitted.get() && !session.running.get();
     let accept = move |_| session.input(InputEvent::Verdict { accepted: true, note: None });
     let change = move |_| {
@@ -62,6 +68,7 @@ fn VerdictForm(session: Session) -> impl IntoView {
     let send = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         session.input(InputEvent::Verdict { accepted: false, note: Some(note.get_untracked()) });
+        platform::remember_draft(&draft.get_value(), "");
     };
     view! {
         <Show
@@ -80,7 +87,7 @@ fn VerdictForm(session: Session) -> impl IntoView {
                     rows="2"
                     placeholder="For example: skip the first block, or make it shorter"
                     prop:value=move || note.get()
-                    on:input=move |event| note.set(event_target_value(&event))
+                    on:input=move |event| write(event_target_value(&event))
                 ></textarea>
                 <div class="row">
                     <button class="go" disabled=move || !idle() || note.read().trim().is_empty()>"Send changes"</button>

@@ -7,7 +7,7 @@ use super::prose::Prose;
 use super::question_card::QuestionCard;
 use super::rich::Rich;
 use crate::app::native::InputEvent;
-use crate::app::native::plan::BlockStatus;
+use crate::app::native::plan::{BlockStatus, PLAN_PROGRESS, PROBE_DONE};
 use crate::app::state::{Keyed, Session};
 use crate::app::transcript::unit::{Body, Notice, Part, PartKey, Steer, ToolLine, ToolState, Unit, Who};
 
@@ -85,12 +85,18 @@ fn still(session: Session, body: Body) -> AnyView {
             };
             view! { <p class="quiet">{verb}": "<b><Rich text=title.unwrap_or(block_id)/></b></p> }.into_any()
         }
-        Body::Stopped { .. } => view! { <p class="quiet">"You stopped the teacher here."</p> }.into_any(),
+        Body::Stopped { can_retry, .. } => view! {
+            <p class="quiet">"You stopped the teacher here."</p>
+            {can_retry.then(|| view! { <Retry session/> })}
+        }
+        .into_any(),
         Body::Failed { words, can_retry } => view! { <Failed session words can_retry/> }.into_any(),
         Body::Notice(notice) => view! { <p class="quiet notice">{notice_words(notice)}</p> }.into_any(),
-        Body::Verdict { accepted: true, .. } => view! { <p class="quiet">"You accepted the plan."</p> }.into_any(),
+        Body::Verdict { accepted: true, .. } => {
+            view! { <p class="quiet verdict">"You accepted the plan."</p> }.into_any()
+        }
         Body::Verdict { accepted: false, note } => view! {
-            <p class="quiet">"You asked for changes to the plan."</p>
+            <p class="quiet verdict">"You asked for changes to the plan."</p>
             {note.map(|text| view! { <Said text images=0/> })}
         }
         .into_any(),
@@ -127,6 +133,11 @@ fn ToolView(line: ToolLine) -> impl IntoView {
         ToolState::Failed => " failed",
         ToolState::Cut => " was cut off",
     };
+    // What these do shows as a line or a card of its own.
+    let speaks_for_itself = matches!(line.name.as_str(), PLAN_PROGRESS | PROBE_DONE);
+    if speaks_for_itself && !matches!(line.state, ToolState::Failed | ToolState::Cut) {
+        return ().into_any();
+    }
     let args = serde_json::to_string_pretty(&line.args).unwrap_or_default();
     view! {
         <details class="tool" class:failed={line.state == ToolState::Failed}>
@@ -140,16 +151,21 @@ fn ToolView(line: ToolLine) -> impl IntoView {
 
 #[component]
 fn Failed(session: Session, words: String, can_retry: bool) -> impl IntoView {
-    let retry = move |_| session.input(InputEvent::Retry);
     view! {
         <div class="card failed" role="alert">
             <p>{words}</p>
-            {can_retry.then(|| view! {
-                <button type="button" class="go" on:click=retry disabled=move || session.submitted.get()>"Retry"</button>
-            })}
+            {can_retry.then(|| view! { <Retry session/> })}
         </div>
     }
     .into_any()
+}
+
+/// Asks for the last answer again.
+#[component]
+fn Retry(session: Session) -> impl IntoView {
+    let retry = move |_| session.input(InputEvent::Retry);
+    view! { <button type="button" class="retry" on:click=retry disabled=move || session.submitted.get()>"Retry"</button> }
+        .into_any()
 }
 
 #[component]

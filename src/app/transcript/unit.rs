@@ -79,9 +79,10 @@ pub enum Body {
         title: Option<String>,
         status: BlockStatus,
     },
-    /// The answer was stopped.
+    /// The learner stopped the answer. Like one that failed it can be asked for again.
     Stopped {
         words: String,
+        can_retry: bool,
     },
     /// The answer failed. It can be asked for again only while nothing has come after it.
     Failed {
@@ -250,6 +251,7 @@ impl Display for Unit {
 
 impl Display for Body {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let retry = |can_retry: bool| if can_retry { " [retry]" } else { "" };
         let going_on = |open: bool| if open { "…" } else { "" };
         match self {
             Self::Said { text, images: 0 } => f.write_str(text),
@@ -266,9 +268,8 @@ impl Display for Body {
             Self::Progress { block_id, title, status } => {
                 write!(f, "block {} [{status:?}]", title.as_deref().unwrap_or(block_id))
             }
-            Self::Stopped { words } => write!(f, "stopped {words:?}"),
-            Self::Failed { words, can_retry: true } => write!(f, "failed: {words} [retry]"),
-            Self::Failed { words, can_retry: false } => write!(f, "failed: {words}"),
+            Self::Stopped { words, can_retry } => write!(f, "stopped {words:?}{}", retry(*can_retry)),
+            Self::Failed { words, can_retry } => write!(f, "failed: {words}{}", retry(*can_retry)),
             Self::Notice(notice) => write!(f, "notice {notice:?}"),
             Self::Verdict { accepted, note } => {
                 write!(

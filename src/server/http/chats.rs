@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -27,10 +27,11 @@ pub(super) struct After {
 /// The chat with its messages after `after`; 304 when it is what the client has (`If-None-Match`).
 pub(super) async fn show(
     State(services): State<Services>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     query: Result<Query<After>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let Path(id) = id.map_err(no_chat)?;
     let Query(After { after }) = query.map_err(malformed)?;
     let view = services.runs.view(&id, after).await?;
     let body = serde_json::to_string(&view).map_err(|error| ErrorBody::new(ErrorKind::Internal, error.to_string()))?;
@@ -47,6 +48,12 @@ pub(super) async fn show(
         (header::CONTENT_TYPE, "application/json".to_owned()),
     ];
     Ok((headers, body).into_response())
+}
+
+/// An id that is no text names no chat.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+pub(super) fn no_chat(rejection: PathRejection) -> Refusal {
+    Refusal(ErrorBody::new(ErrorKind::NotFound, rejection.body_text()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use async_stream::stream;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use serde::Deserialize;
 
-use super::chats::malformed;
+use super::chats::{malformed, no_chat};
 use super::error::Refusal;
 use crate::app::native::{ErrorBody, ErrorKind, Seq};
 use crate::server::Services;
@@ -27,7 +27,7 @@ pub(super) struct Options {
     #[serde(default)]
     updates: Form,
     #[serde(default)]
-    follow: u8,
+    follow: Follow,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -38,12 +38,23 @@ enum Form {
     Delta,
 }
 
+/// Whether the stream goes on after the chat has settled.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+enum Follow {
+    #[default]
+    #[serde(rename = "0")]
+    No,
+    #[serde(rename = "1")]
+    Yes,
+}
+
 pub(super) async fn get(
     State(services): State<Services>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     query: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let Path(id) = id.map_err(no_chat)?;
     let Query(options) = query.map_err(malformed)?;
     let from = match (last_event_id(&headers)?, options.after) {
         (Some(seq), _) | (None, Some(seq)) => From::After(seq),
@@ -53,7 +64,7 @@ pub(super) async fn get(
         Form::Full => Updates::Full,
         Form::Delta => Updates::Delta,
     };
-    let follow = options.follow == 1;
+    let follow = options.follow == Follow::Yes;
     let items = services.runs.attach(&id, from, updates, follow).await?;
     let events = stream! {
         let mut items = std::pin::pin!(items);

@@ -160,6 +160,7 @@ impl std::fmt::Display for ProviderError {
         let ended = self.words.as_ref().is_some_and(|words| words.ends_with(['.', '!', '?', '…']));
         f.write_str(if ended { "" } else { "." })?;
         match self.retry_after {
+            Some(wait) if wait.is_zero() => Ok(()),
             Some(wait) => write!(f, " It asks to wait {} s.", wait.as_secs_f64().ceil()),
             None => Ok(()),
         }

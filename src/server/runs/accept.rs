@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::Runs;
-use crate::app::native::input::{LONGEST_TEXT, too_long};
+use crate::app::native::input::{LONGEST_TEXT, is_blank, too_long};
 use crate::app::native::marker::Assessment;
 use crate::app::native::plan::PROBE_DONE;
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
@@ -20,6 +20,11 @@ use crate::server::store::{Acceptance, Decision, Offer};
 
 /// Bytes that the id of an input may have.
 const LONGEST_ID: usize = 200;
+
+/// Why a question was closed without an answer, for the model.
+pub(super) const WROTE: &str = "Not answered; the learner wrote instead.";
+pub(super) const STOPPED: &str = "Not answered; the learner stopped here.";
+const OBJECTED: &str = "Not answered; the learner objects to the question.";
 
 impl Runs {
     /// Takes an input: once by its id, appended before anything runs.
@@ -129,11 +134,15 @@ pub(super) fn handoff(record: &[Stored], now: i64) -> Message {
 }
 
 fn say(record: &[Stored], text: &str, note: Option<&str>, now: i64) -> Result<Decision, ErrorBody> {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         return Err(invalid("The message is empty."));
     }
-    let mut append = close_all(record, now);
-    let text = match note.map(str::trim).filter(|note| !note.is_empty()) {
+    let note = note.map(str::trim).filter(|note| !is_blank(note));
+    if note.is_some() && !matches!(next(record), Next::Verdict(_)) {
+        return Err(invalid("No plan waits for this note."));
+    }
+    let mut append = close_all(record, WROTE, now);
+    let text = match note {
         Some(note) => format!("{text}\n\nOn the plan: {note}"),
         None => text.to_owned(),
     };
@@ -162,7 +171,7 @@ fn answer_question(
         check_answer(&question, answer).map_err(invalid)?;
         grade(&question, answer)
     };
-    Ok(Decision { append: vec![result(asked, &graded, now)], run: waiting.len() == 1 })
+    Ok(Decision { append: vec![result(asked, &graded, graded.for_model(), now)], run: waiting.len() == 1 })
 }
 
 /// Why an answer to `id` cannot be taken.
@@ -213,21 +222,21 @@ fn hint(record: &[Stored], id: &str, now: i64) -> Result<Decision, ErrorBody> {
 
 fn object(record: &[Stored], id: &str, reason: &str, now: i64) -> Result<Decision, ErrorBody> {
     let asked = waiting(record, id)?;
-    if reason.trim().is_empty() {
+    if is_blank(reason) {
         return Err(invalid("Say what is wrong with the question."));
     }
-    let closed = result(&asked, &unanswered(&read_question(&asked)?, Verdict::NotAnswered), now);
+    let closed = result(&asked, &unanswered(&read_question(&asked)?, Verdict::NotAnswered), OBJECTED, now);
     let marker = mark(Marker::Objection { tool_call_id: id.to_owned(), reason: reason.to_owned() }, now);
     Ok(Decision { append: vec![closed, marker], run: pending(record).len() == 1 })
 }
 
-/// Results that close every pending question without an answer.
-pub(super) fn close_all(record: &[Stored], now: i64) -> Vec<Message> {
+/// Results that close every pending question without an answer, and say why.
+pub(super) fn close_all(record: &[Stored], why: &str, now: i64) -> Vec<Message> {
     pending(record)
         .iter()
         .filter_map(|asked| {
             let question = read_question(asked).ok()?;
-            Some(result(asked, &unanswered(&question, Verdict::NotAnswered), now))
+            Some(result(asked, &unanswered(&question, Verdict::NotAnswered), why, now))
         })
         .collect()
 }
@@ -244,11 +253,11 @@ fn read_question(asked: &Pending) -> Result<Question, ErrorBody> {
         .map_err(|error| invalid(format!("The question cannot be read: {error}")))
 }
 
-fn result(asked: &Pending, graded: &Graded, now: i64) -> Message {
+fn result(asked: &Pending, graded: &Graded, text: impl Into<String>, now: i64) -> Message {
     Message::ToolResult(ToolResultMessage {
         tool_call_id: asked.tool_call_id.clone(),
         tool_name: asked.tool_name.clone(),
-        content: vec![Block::text(graded.for_model())],
+        content: vec![Block::text(text)],
         details: serde_json::to_value(graded).ok(),
         usage: None,
         is_error: false,

@@ -1,7 +1,7 @@
 //! Stopping: a run from any tab, or the question that a chat waits with.
 
 use super::Runs;
-use super::accept::{announcement, close_all};
+use super::accept::{STOPPED, announcement, close_all};
 use super::feed::Feed;
 use crate::app::native::{ErrorBody, Stored};
 use crate::server::clock::now_ms;
@@ -44,7 +44,7 @@ impl Runs {
             input_id: None,
             run_id: String::new(),
             now,
-            decide: Box::new(move |record| Ok(Decision { append: close_all(record, now), run: false })),
+            decide: Box::new(move |record| Ok(Decision { append: close_all(record, STOPPED, now), run: false })),
         };
         match self.offer(feed, offer).await? {
             Acceptance::New { appended, .. } if !appended.is_empty() => {

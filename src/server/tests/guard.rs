@@ -73,7 +73,9 @@ async fn what_changes_something_is_json() {
         let reply = make(&app, &[("content-type", media)]).await;
         assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (415, "media-type"), "{media}");
     }
-    assert_eq!(make(&app, &[("content-type", "application/json; charset=utf-8")]).await.status, 201);
+    for media in ["application/json; charset=utf-8", "Application/JSON"] {
+        assert_eq!(make(&app, &[("content-type", media)]).await.status, 201, "{media}");
+    }
 }
 
 #[tokio::test]
@@ -137,4 +139,21 @@ async fn an_unknown_route_and_a_wrong_method_have_the_shape_of_all_errors() {
     assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (405, "method"));
     let reply = app.get("/api/chat").await;
     assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (405, "method"));
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let reply = app.send(app.request(method, "/api/chats").body(Body::empty()).unwrap()).await;
+        assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (405, "method"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_read_has_the_shape_of_all_errors() {
+    let app = TestApp::new().await;
+    for path in ["/api/chats/%ff", "/api/chats/%ff/stream"] {
+        let reply = app.get(path).await;
+        assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (404, "not-found"), "{path}");
+    }
+    for query in ["after=x", "after=-1", "follow=2", "follow=yes", "updates=some"] {
+        let reply = app.get(&format!("/api/chats/any/stream?{query}")).await;
+        assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (400, "malformed"), "{query}");
+    }
 }

@@ -264,6 +264,30 @@ async fn a_text_closes_all_pending_questions_and_starts_a_run() {
 }
 
 #[tokio::test]
+async fn a_stop_while_a_question_waits_says_that_the_learner_stopped() {
+    let app = TestApp::new().await;
+    let (chat, mut reader) = asked(&app, &["q"]).await;
+    assert_eq!(app.post("/api/activity/abort", &json!({"chatId": chat})).await.status, 202);
+    app.text(&chat, "Go on.").await;
+    let asked = app.model.request().await;
+    assert_eq!(asked.texts()[2..], ["result quiz#q Not answered; the learner stopped here.", "user Go on."]);
+    asked.end(StopReason::Stop);
+    reader.settled().await;
+}
+
+#[tokio::test]
+async fn a_text_with_nothing_to_see_and_a_note_on_no_plan_are_refused() {
+    let app = TestApp::new().await;
+    let (chat, _reader) = asked(&app, &["q"]).await;
+    for text in ["", " \n\t", "\u{200b}", "\u{feff} \u{2060}"] {
+        let send = async || app.input(&chat, json!({"type": "text", "text": text})).await;
+        refused(&app, "a blank text", 422, "invalid", send).await;
+    }
+    let noted = async || app.input(&chat, json!({"type": "text", "text": "Well", "note": "Shorter."})).await;
+    refused(&app, "a note without a plan", 422, "invalid", noted).await;
+}
+
+#[tokio::test]
 async fn the_placeholder_of_a_posed_question_is_never_stored() {
     let app = TestApp::new().await;
     let (chat, reader) = asked(&app, &["q"]).await;

@@ -3,7 +3,11 @@
 //! A measurement is a function from what is [`Built`] to rows; a new one is a file here and a line in
 //! [`MEASUREMENTS`].
 
+mod delta;
 mod first_load;
+mod page;
+mod process;
+pub(crate) mod provider;
 mod server;
 
 use anyhow::{Context, Result, bail};
@@ -20,7 +24,8 @@ struct Row {
 
 type Measurement = (&'static str, fn(&Built) -> Result<Vec<Row>>);
 
-const MEASUREMENTS: &[Measurement] = &[("first_load", first_load::measure)];
+const MEASUREMENTS: &[Measurement] =
+    &[("first_load", first_load::measure), ("page", page::measure), ("delta", delta::measure)];
 
 /// Measures everything, or the one thing that is named.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {

@@ -1,12 +1,13 @@
 //! A server that is started for a measurement on a free port with an empty data folder, and the requests to it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 
 use crate::serve::Built;
 use crate::shell::{program, target};
@@ -30,6 +31,15 @@ pub(crate) struct Response {
 impl Server {
     /// Starts the server on the lesson teacher alone and waits until `/health` answers.
     pub(crate) fn start(built: &Built) -> Result<Self> {
+        Self::start_with(built, &[])
+    }
+
+    /// Starts the server on a model at `base_url`.
+    pub(crate) fn start_on(built: &Built, base_url: &str) -> Result<Self> {
+        Self::start_with(built, &[("LEARNHARNESS_MODEL", "measured"), ("LEARNHARNESS_BASE_URL", base_url)])
+    }
+
+    fn start_with(built: &Built, variables: &[(&str, &str)]) -> Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let data = target().join("bench/data");
@@ -47,6 +57,7 @@ impl Server {
             .env("LEARNHARNESS_DATA", data)
             .env("LEARNHARNESS_SITE", &built.site)
             .env("RUST_LOG", "warn")
+            .envs(variables.iter().copied())
             .stdout(Stdio::null());
         let child = command.spawn().context("can't start the server")?;
         let mut server = Server { address, child };
@@ -54,16 +65,53 @@ impl Server {
         Ok(server)
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks for a path with the content codings that browsers accept.
     pub(crate) fn get(&self, path: &str) -> Result<Response> {
+        let mut bytes = Vec::new();
+        self.send(&format!("GET {path}"), "Accept-Encoding: br, gzip\r\n\r\n")?.read_to_end(&mut bytes)?;
+        Response::parse(&bytes).with_context(|| format!("the answer to GET {path} is no HTTP"))
+    }
+
+    /// Sends JSON and returns the JSON that comes back; anything but success is an error.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        let body = body.to_string();
+        let rest = format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let mut bytes = Vec::new();
+        self.send(&format!("POST {path}"), &rest)?.read_to_end(&mut bytes)?;
+        let response = Response::parse(&bytes).with_context(|| format!("the answer to POST {path} is no HTTP"))?;
+        if !(200..300).contains(&response.status) {
+            bail!("POST {path} answers with {}: {}", response.status, String::from_utf8_lossy(&response.body));
+        }
+        Ok(serde_json::from_slice(&response.body)?)
+    }
+
+    /// Makes a chat and returns its id.
+    pub(crate) fn chat(&self) -> Result<String> {
+        let made = self.post("/api/chats", &json!({}))?;
+        Ok(made["id"].as_str().context("a new chat has no id")?.to_owned())
+    }
+
+    /// Says something in a chat and reads its stream until the run has settled; returns the bytes that came.
+    pub(crate) fn say(&self, chat: &str, text: &str) -> Result<usize> {
+        let path = format!("GET /api/chats/{chat}/stream?after=0&updates=delta&follow=1");
+        let mut stream = BufReader::new(self.send(&path, "\r\n")?);
+        let mut line = String::new();
+        // The first to come says that nothing runs.
+        until(&mut stream, &mut line, "turn-settled")?;
+        self.post("/api/chat", &json!({"chatId": chat, "input": {"type": "text", "text": text}}))?;
+        Ok(until(&mut stream, &mut line, "agent_end")? + until(&mut stream, &mut line, "turn-settled")?)
+    }
+
+    /// Sends a request and returns the connection. HTTP/1.0 answers come in one piece that ends with the connection.
+    fn send(&self, request: &str, rest: &str) -> Result<TcpStream> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        // HTTP/1.0 answers come in one piece that ends with the connection.
-        let host = self.address;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: */*\r\nAccept-Encoding: br, gzip\r\n\r\n")?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes)?;
-        Response::parse(&bytes).with_context(|| format!("the answer to GET {path} is no HTTP"))
+        write!(stream, "{request} HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\n{rest}", self.address)?;
+        Ok(stream)
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -108,6 +156,23 @@ impl Response {
         };
         let headers = rest.lines().filter_map(header).collect();
         Some(Response { status, headers, body: bytes[end + 4..].to_vec() })
+    }
+}
+
+/// Reads lines until an event of this type; returns the bytes that were read.
+fn until(stream: &mut impl BufRead, line: &mut String, kind: &str) -> Result<usize> {
+    let begin = format!("data: {{\"type\":\"{kind}\"");
+    let mut bytes = 0;
+    loop {
+        line.clear();
+        let read = stream.read_line(line)?;
+        bytes += read;
+        if line.starts_with(&begin) {
+            return Ok(bytes);
+        }
+        if read == 0 {
+            bail!("the stream ended before {kind}");
+        }
     }
 }
 

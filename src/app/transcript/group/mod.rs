@@ -95,7 +95,7 @@ impl Grouping {
         let words = answer.error_message.clone().unwrap_or_default();
         let end = match answer.stop_reason {
             StopReason::Error => Body::Failed { words, can_retry: false },
-            StopReason::Aborted => Body::Stopped { words },
+            StopReason::Aborted => Body::Stopped { words, can_retry: false },
             StopReason::Length => Body::Notice(Notice::Length),
             StopReason::Pending | StopReason::Stop | StopReason::ToolUse => return,
         };
@@ -420,10 +420,10 @@ fn execute(line: &mut ToolLine, tools: &[RunningTool]) {
     line.text = texts.collect::<Vec<_>>().join("\n");
 }
 
-/// An answer that failed can be asked for again while nothing but notices has come after it.
+/// An answer that failed or was stopped can be asked for again while nothing but notices has come after it.
 fn offer_retry(unit: &mut Unit) {
     let last = unit.parts.iter_mut().rev().find(|part| !matches!(part.body, Body::Notice(_)));
-    if let Some(Body::Failed { can_retry, .. }) = last.map(|part| &mut part.body) {
+    if let Some(Body::Failed { can_retry, .. } | Body::Stopped { can_retry, .. }) = last.map(|part| &mut part.body) {
         *can_retry = true;
     }
 }

@@ -124,7 +124,7 @@ fn a_question_that_was_not_posed_is_no_card() {
               1-0: hi
             Teacher 2
               2-0: Quiz {"question":"2 + 2?","kind":"single","options":["3","4"],"correct":["4"],"concept":"sums"} [Cut]
-              2-end: stopped ""
+              2-end: stopped "" [retry]
         "#]],
     );
 }
