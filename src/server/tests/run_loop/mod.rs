@@ -53,7 +53,7 @@ impl Setup {
 
     /// Starts the run with the prompt "Hi".
     fn play(self) -> Play {
-        let (model, Models { model: catalog, dialect }) = driven();
+        let (model, Models { model: catalog, dialect, options }) = driven();
         let (sender, events) = mpsc::unbounded_channel();
         let steers = Arc::new(Queue(Mutex::new(self.steers.into())));
         let cancel = CancellationToken::new();
@@ -66,6 +66,7 @@ impl Setup {
             steering: steers.clone(),
             max_turns: self.max_turns,
             session: "chat".to_owned(),
+            options,
         };
         let context = Context { system: "Teach.".to_owned(), record, tools: self.tools };
         let mut tasks = JoinSet::new();
@@ -198,7 +199,8 @@ where
     F: Future<Output = Result<Done, ToolError>> + Send + 'static,
 {
     let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
-    let spec = ToolSpec { name: name.to_owned(), description: format!("Runs {name}"), parameters };
+    let spec =
+        ToolSpec { name: name.to_owned(), description: format!("Runs {name}"), parameters, ..ToolSpec::default() };
     let face = Face { spec, label: "Scripted", snippet: "does what a test says", mode, after };
     Arc::new(Scripted { face, work: Box::new(move |call| Box::pin(work(call))) })
 }
@@ -562,5 +564,3 @@ async fn a_record_that_refuses_ends_the_run_without_another_event() {
         assert_eq!(log.iter().filter(|line| line.starts_with("message_end")).count(), refuses - 1, "{log:?}");
     }
 }
-
-mod golden;
