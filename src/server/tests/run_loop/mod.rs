@@ -298,14 +298,33 @@ async fn one_sequential_tool_makes_its_batch_run_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_tool_gets_arguments_in_the_form_of_its_schema_and_the_record_keeps_what_the_model_wrote() {
+    let got = Arc::new(Mutex::new(Value::Null));
+    let keeps = {
+        let got = got.clone();
+        tool("look", Mode::Parallel, After::GoOn, move |call| {
+            *got.lock().unwrap() = call.args;
+            async { Ok(Done::text("found")) }
+        })
+    };
+    let mut play = Setup::with(vec![keeps]).play();
+    play.model.call(&[("a", "look", json!({"q": 7}))]).await;
+    play.until("start a").await;
+    let asked = play.model.request().await;
+    let call = asked.request.messages[1].as_assistant().unwrap().tool_calls().next().unwrap().clone();
+    asked.end(StopReason::Stop);
+    assert_eq!((got.lock().unwrap().clone(), call.arguments), (json!({"q": "7"}), json!({"q": 7})));
+}
+
+#[tokio::test]
 async fn an_unknown_tool_and_bad_arguments_come_back_as_errors_that_a_model_can_act_on() {
     let play = Setup::with(vec![look()]).play();
-    play.model.call(&[("a", "nope", q()), ("b", "look", json!({"q": 7})), ("c", "look", json!({}))]).await;
+    play.model.call(&[("a", "nope", q()), ("b", "look", json!({"q": [7]})), ("c", "look", json!({}))]).await;
     let asked = play.model.request().await;
     let texts = asked.texts();
     assert_eq!(texts[2], "result! nope#a Tool nope not found");
     assert!(texts[3].starts_with("result! look#b Validation failed for tool \"look\":\n  - q: "), "{texts:?}");
-    assert!(texts[3].contains("Received arguments:\n{\n  \"q\": 7\n}"), "{texts:?}");
+    assert!(texts[3].contains("Received arguments:\n{\n  \"q\": [\n    7\n  ]\n}"), "{texts:?}");
     assert!(texts[4].contains("\"q\" is a required property"), "{texts:?}");
     asked.end(StopReason::Stop);
     play.end().await.1.unwrap();
