@@ -82,16 +82,19 @@ fn by_hand(var: &dyn Fn(&str) -> Option<String>, id: &str) -> Result<Model, Conf
             ConfigError { name: "LEARNHARNESS_API", reason: format!("{name:?} is not one of {names}") }
         })?,
     };
-    let own_address = match api {
-        Api::Lesson => return Ok(Lesson::model()),
-        Api::AnthropicMessages => Some("https://api.anthropic.com".to_owned()),
-        Api::OpenAiCompletions => None,
+    let given = (var("LEARNHARNESS_BASE_URL"), var("LEARNHARNESS_API_KEY").map(Key));
+    let (base_url, key, needs_key) = match (api, given) {
+        (Api::Lesson, _) => return Ok(Lesson::model()),
+        (Api::AnthropicMessages, (None, key)) => {
+            ("https://api.anthropic.com".to_owned(), key.or_else(|| var("ANTHROPIC_API_KEY").map(Key)), true)
+        }
+        (_, (Some(base_url), key)) => (base_url, key, false),
+        (Api::OpenAiCompletions, (None, _)) => {
+            let reason = "must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1".to_owned();
+            return Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason });
+        }
     };
-    let base_url = var("LEARNHARNESS_BASE_URL").or(own_address).ok_or_else(|| ConfigError {
-        name: "LEARNHARNESS_BASE_URL",
-        reason: "must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1".to_owned(),
-    })?;
-    Ok(Model { key: var("LEARNHARNESS_API_KEY").map(Key), ..Model::at(api, &base_url, id) })
+    Ok(Model { key, needs_key, ..Model::at(api, &base_url, id) })
 }
 
 fn parse<T: std::str::FromStr>(
@@ -151,14 +154,24 @@ mod tests {
 
     #[test]
     fn a_model_by_hand_may_speak_anthropics_api() {
-        let config = read(&[
-            ("LEARNHARNESS_MODEL", "claude-sonnet-5"),
-            ("LEARNHARNESS_API", "anthropic-messages"),
-            ("LEARNHARNESS_API_KEY", "k"),
-        ])
-        .unwrap();
-        assert_eq!(config.model.base_url, "https://api.anthropic.com");
-        assert_eq!((config.model.provider.as_str(), config.model.max_tokens), ("anthropic", 128_000));
+        let by_hand = [("LEARNHARNESS_MODEL", "claude-sonnet-5"), ("LEARNHARNESS_API", "anthropic-messages")];
+        let read = |more: &[(&str, &str)]| {
+            let model = read(&[&by_hand, more].concat()).unwrap().model;
+            (model.base_url, model.key.map(|key| key.0), model.needs_key, model.max_tokens)
+        };
+        let at = |base_url: &str, key: Option<&str>, needs_key, max_tokens| {
+            (base_url.to_owned(), key.map(str::to_owned), needs_key, max_tokens)
+        };
+        let (own, theirs) = ("https://api.anthropic.com", ("ANTHROPIC_API_KEY", "a"));
+        assert_eq!(read(&[]), at(own, None, true, 128_000));
+        assert_eq!(read(&[theirs]), at(own, Some("a"), true, 128_000));
+        assert_eq!(read(&[theirs, ("LEARNHARNESS_API_KEY", "k")]), at(own, Some("k"), true, 128_000));
+        let proxy = ("LEARNHARNESS_BASE_URL", "http://127.0.0.1:8080");
+        assert_eq!(
+            read(&[theirs, proxy]),
+            at("http://127.0.0.1:8080", None, false, 0),
+            "a key goes to its own provider"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::{Clock, listen};
 use super::transport::{Auth, Call, Transport};
-use super::{Dialect, Request, StreamEvent};
+use super::{Dialect, Request, StreamEvent, js};
 
 use answer::Said;
 
@@ -44,6 +44,6 @@ fn call(request: &Request) -> Call {
         key: request.model.key.clone(),
         auth: Auth::ApiKey,
         headers: body::headers(request),
-        body: body::body(request).to_string().into(),
+        body: js::json(&body::body(request)).into(),
     }
 }

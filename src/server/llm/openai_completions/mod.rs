@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::{Clock, listen};
 use super::transport::{Auth, Call, Transport};
-use super::{Dialect, Request, StreamEvent};
+use super::{Dialect, Request, StreamEvent, js};
 
 use answer::Chat;
 use quirks::Quirks;
@@ -49,6 +49,6 @@ fn call(request: &Request, quirks: &Quirks) -> Call {
         key: request.model.key.clone(),
         auth: Auth::Bearer,
         headers: body::headers(request, quirks),
-        body: body::body(request, quirks).to_string().into(),
+        body: js::json(&body::body(request, quirks)).into(),
     }
 }
