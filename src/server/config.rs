@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::llm::catalog::{Api, Key, Model, Prices};
+use super::llm::catalog::{Api, Key, Model};
 use super::llm::lesson::Lesson;
 
 /// All that can be set from outside; the README lists the variables.
@@ -63,51 +63,47 @@ impl Config {
 /// The chosen model: by hand, else by the first key that is there, else the built-in teacher.
 fn model(var: &dyn Fn(&str) -> Option<String>) -> Result<Model, ConfigError> {
     if let Some(id) = var("LEARNHARNESS_MODEL") {
-        let api = match var("LEARNHARNESS_API").as_deref() {
-            None | Some("openai-completions") => Api::OpenAiCompletions,
-            Some("lesson") => Api::Lesson,
-            Some(other) => {
-                let reason = format!("{other:?} is not one of openai-completions, lesson");
-                return Err(ConfigError { name: "LEARNHARNESS_API", reason });
-            }
-        };
-        if api == Api::Lesson {
-            return Ok(Lesson::model());
-        }
-        let base_url = var("LEARNHARNESS_BASE_URL").ok_or_else(|| ConfigError {
-            name: "LEARNHARNESS_BASE_URL",
-            reason: "must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1".to_owned(),
-        })?;
-        if !reqwest::Url::parse(&base_url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-            let reason = format!("{base_url:?} is not a web address; an example is http://127.0.0.1:11434/v1");
-            return Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason });
-        }
-        let key = var("LEARNHARNESS_API_KEY").map(Key);
-        return Ok(Model { key, needs_key: false, ..hosted("custom", &base_url, &id) });
+        return by_hand(var, &id);
     }
-    if let Some(key) = var("OPENROUTER_API_KEY") {
-        let model = hosted("openrouter", "https://openrouter.ai/api/v1", "z-ai/glm-5.3-flash");
-        return Ok(Model { key: Some(Key(key)), ..model });
-    }
-    if let Some(key) = var("OPENAI_API_KEY") {
-        return Ok(Model { key: Some(Key(key)), ..hosted("openai", "https://api.openai.com/v1", "gpt-5-mini") });
-    }
-    Ok(Lesson::model())
+    let keys = PROVIDERS.iter().filter_map(|(name, provider)| Some((*provider, var(name)?)));
+    let known = keys.filter_map(|(provider, key)| Model::of_provider(provider, Key(key))).next();
+    Ok(known.unwrap_or_else(Lesson::model))
 }
 
-fn hosted(provider: &str, base_url: &str, id: &str) -> Model {
-    Model {
-        id: id.to_owned(),
-        provider: provider.to_owned(),
-        api: Api::OpenAiCompletions,
-        base_url: base_url.trim_end_matches('/').to_owned(),
-        key: None,
-        needs_key: true,
-        reasoning: true,
-        prices: Prices::default(),
-        context_window: 128_000,
-        max_tokens: 16_384,
+/// The variables that hold a provider's key, the first choice first.
+const PROVIDERS: [(&str, &str); 3] =
+    [("OPENROUTER_API_KEY", "openrouter"), ("ANTHROPIC_API_KEY", "anthropic"), ("OPENAI_API_KEY", "openai")];
+
+fn by_hand(var: &dyn Fn(&str) -> Option<String>, id: &str) -> Result<Model, ConfigError> {
+    let api = match var("LEARNHARNESS_API") {
+        None => Api::default(),
+        Some(name) => Api::ALL.into_iter().find(|api| api.name() == name).ok_or_else(|| {
+            let names = Api::ALL.map(Api::name).join(", ");
+            ConfigError { name: "LEARNHARNESS_API", reason: format!("{name:?} is not one of {names}") }
+        })?,
+    };
+    let given = (var("LEARNHARNESS_BASE_URL"), var("LEARNHARNESS_API_KEY").map(Key));
+    let (base_url, key, needs_key) = match (api, given) {
+        (Api::Lesson, _) => return Ok(Lesson::model()),
+        (Api::AnthropicMessages, (None, key)) => {
+            ("https://api.anthropic.com".to_owned(), key.or_else(|| var("ANTHROPIC_API_KEY").map(Key)), true)
+        }
+        (_, (Some(base_url), key)) => (web_address(base_url)?, key, false),
+        (Api::OpenAiCompletions, (None, _)) => {
+            let reason = "must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1".to_owned();
+            return Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason });
+        }
+    };
+    Ok(Model { key, needs_key, ..Model::at(api, &base_url, id) })
+}
+
+fn web_address(base_url: String) -> Result<String, ConfigError> {
+    let is_web = |url: reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    if reqwest::Url::parse(&base_url).is_ok_and(is_web) {
+        return Ok(base_url);
     }
+    let reason = format!("{base_url:?} is not a web address; an example is http://127.0.0.1:11434/v1");
+    Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason })
 }
 
 fn parse<T: std::str::FromStr>(
@@ -153,6 +149,41 @@ mod tests {
     }
 
     #[test]
+    fn the_first_key_that_is_there_chooses_the_provider() {
+        let chosen = |pairs: &[(&str, &str)]| {
+            let model = read(pairs).unwrap().model;
+            (model.provider, model.api, model.key.map(|key| key.0))
+        };
+        let (openrouter, anthropic) = (("OPENROUTER_API_KEY", "r"), ("ANTHROPIC_API_KEY", "a"));
+        let of = |provider: &str, api, key: &str| (provider.to_owned(), api, Some(key.to_owned()));
+        assert_eq!(chosen(&[anthropic, openrouter]), of("openrouter", Api::OpenAiCompletions, "r"));
+        assert_eq!(chosen(&[("OPENAI_API_KEY", "o"), anthropic]), of("anthropic", Api::AnthropicMessages, "a"));
+        assert_eq!(chosen(&[("OPENAI_API_KEY", "o")]), of("openai", Api::OpenAiCompletions, "o"));
+    }
+
+    #[test]
+    fn a_model_by_hand_may_speak_anthropics_api() {
+        let by_hand = [("LEARNHARNESS_MODEL", "claude-sonnet-5"), ("LEARNHARNESS_API", "anthropic-messages")];
+        let read = |more: &[(&str, &str)]| {
+            let model = read(&[&by_hand, more].concat()).unwrap().model;
+            (model.base_url, model.key.map(|key| key.0), model.needs_key, model.max_tokens)
+        };
+        let at = |base_url: &str, key: Option<&str>, needs_key, max_tokens| {
+            (base_url.to_owned(), key.map(str::to_owned), needs_key, max_tokens)
+        };
+        let (own, theirs) = ("https://api.anthropic.com", ("ANTHROPIC_API_KEY", "a"));
+        assert_eq!(read(&[]), at(own, None, true, 128_000));
+        assert_eq!(read(&[theirs]), at(own, Some("a"), true, 128_000));
+        assert_eq!(read(&[theirs, ("LEARNHARNESS_API_KEY", "k")]), at(own, Some("k"), true, 128_000));
+        let proxy = ("LEARNHARNESS_BASE_URL", "http://127.0.0.1:8080");
+        assert_eq!(
+            read(&[theirs, proxy]),
+            at("http://127.0.0.1:8080", None, false, 0),
+            "a key goes to its own provider"
+        );
+    }
+
+    #[test]
     fn what_cannot_be_used_is_named() {
         let check = |pairs: &[(&str, &str)], words: &str| assert_eq!(read(pairs).unwrap_err().to_string(), words);
         check(
@@ -166,6 +197,10 @@ mod tests {
         check(
             &[("LEARNHARNESS_ADDR", "0.0.0.0:80")],
             "LEARNHARNESS_TOKEN: must be set to serve on 0.0.0.0:80, which others can reach",
+        );
+        check(
+            &[("LEARNHARNESS_MODEL", "m"), ("LEARNHARNESS_API", "x")],
+            "LEARNHARNESS_API: \"x\" is not one of openai-completions, anthropic-messages, lesson",
         );
         check(
             &[("LEARNHARNESS_MODEL", "m")],

@@ -65,6 +65,13 @@ pub fn parse_complete(text: &str) -> Result<Value, ArgumentsFault> {
     }
 }
 
+/// The value of a text that is whole JSON but for raw control characters and wrong escapes inside strings.
+#[must_use]
+pub fn parse_repaired(text: &str) -> Option<Value> {
+    let walk = Walk::over(text, Strings::Repaired);
+    walk.value.filter(|_| walk.exact)
+}
+
 /// What may stand inside a string.
 #[derive(Clone, Copy, PartialEq)]
 enum Strings {
@@ -421,6 +428,15 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{} rows:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn whole_json_is_repaired_where_the_reference_repairs_it() {
+        const TABLE: &str = include_str!("../../server/tests/fixtures/pi/tables/parse-json-with-repair.json");
+        for row in serde_json::from_str::<Vec<Value>>(TABLE).unwrap() {
+            let found = parse_repaired(row["in"].as_str().unwrap());
+            assert_eq!(found.as_ref().map(comparable), row["out"].get("ok").map(comparable), "{}", row["in"]);
+        }
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a table reads better with plain values")]

@@ -1,6 +1,7 @@
 //! The agent: a model in a loop with tools.
 
 pub mod batch;
+mod coerce;
 pub mod context;
 pub mod run_loop;
 pub mod schema;

@@ -16,7 +16,8 @@ use crate::app::native::marker::NoticeKind;
 use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
 use crate::server::clock::now_ms;
 use crate::server::llm::catalog::Model;
-use crate::server::llm::{Dialect, Request, StreamEvent};
+use crate::server::llm::options::Options;
+use crate::server::llm::{Dialect, Request, StreamEvent, overflow};
 
 /// What the agent knows: instructions, the record so far (without the prompts), and its tools.
 pub struct Context {
@@ -34,6 +35,8 @@ pub struct Config {
     pub max_turns: usize,
     /// The chat's id, for provider-side caching.
     pub session: String,
+    /// What is asked of the model beside its messages.
+    pub options: Options,
 }
 
 /// Takes the events of a run, in order.
@@ -152,6 +155,7 @@ impl Run<'_> {
             messages: to_llm(&self.context.record),
             tools: self.context.tools.iter().map(|tool| tool.face().spec.clone()).collect(),
             session: self.config.session.clone(),
+            options: self.config.options.clone(),
         };
         let mut stream = self.config.dialect.stream(request, self.cancel.clone());
         let mut started = false;
@@ -168,7 +172,7 @@ impl Run<'_> {
                 StreamEvent::End(message) => answer = Some(*message),
             }
         }
-        let answer = told(answer.unwrap_or_else(|| broken(&self.config.model)));
+        let answer = told(answer.unwrap_or_else(|| broken(&self.config.model)), self.config.model.context_window);
         if !started {
             self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(answer.clone()) }).await?;
         }
@@ -201,13 +205,19 @@ impl Run<'_> {
     }
 }
 
-/// A "stop" with nothing in it is no answer: it is kept as a failure, which can be asked for again.
-fn told(mut answer: AssistantMessage) -> AssistantMessage {
+/// A "stop" with nothing in it is no answer, and neither is one for which the conversation left no room: both are kept as
+/// failures, which can be asked for again.
+fn told(mut answer: AssistantMessage, context_window: u64) -> AssistantMessage {
     let empty = answer.text().trim().is_empty() && answer.tool_calls().next().is_none();
-    if answer.stop_reason == StopReason::Stop && empty {
-        answer.stop_reason = StopReason::Error;
-        answer.error_message = Some("The model ended its turn without an answer.".to_owned());
-    }
+    let words = match answer.stop_reason {
+        StopReason::Stop if empty => "The model ended its turn without an answer.",
+        StopReason::Length if empty && context_window > 0 && overflow::is_silent(&answer, context_window) => {
+            "The conversation is too long for the model."
+        }
+        _ => return answer,
+    };
+    answer.stop_reason = StopReason::Error;
+    answer.error_message = Some(words.to_owned());
     answer
 }
 
@@ -221,5 +231,27 @@ fn broken(model: &Model) -> AssistantMessage {
         error_message: Some("The model's stream ended without an answer.".to_owned()),
         timestamp: now_ms(),
         ..AssistantMessage::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::native::{Block, Usage};
+
+    #[test]
+    fn an_answer_for_which_no_room_was_left_says_so() {
+        let cut = |input, text: &str| AssistantMessage {
+            content: vec![Block::text(text)],
+            stop_reason: StopReason::Length,
+            usage: Usage { input, ..Usage::default() },
+            ..AssistantMessage::default()
+        };
+        let told = |answer, window| told(answer, window).error_message;
+        assert_eq!(told(cut(1000, ""), 1000).as_deref(), Some("The conversation is too long for the model."));
+        assert_eq!(
+            [told(cut(1000, ""), 0), told(cut(500, ""), 1000), told(cut(1000, "Half"), 1000)],
+            [None, None, None]
+        );
     }
 }

@@ -62,6 +62,18 @@ impl Draft {
         self.emit(event)
     }
 
+    /// Begins the block after the last one with `event`, and with what it holds already.
+    pub fn open_with(&mut self, event: AssistantEvent, block: Block) -> StreamEvent {
+        fold(&mut self.message, &event);
+        if let Some(opened) = self.message.content.last_mut()
+            && *opened != block
+        {
+            *opened = block;
+            self.changed = true;
+        }
+        self.emit(event)
+    }
+
     /// Opens a tool call after the last block.
     pub fn open_call(&mut self, id: String, name: String) -> StreamEvent {
         let event = AssistantEvent::ToolCallStart { content_index: self.message.content.len() };
@@ -98,10 +110,15 @@ impl Draft {
 pub fn finished_call(open: &ToolCall, ids: &mut HashSet<String>) -> ToolCall {
     let text = open.partial_args.as_deref().unwrap_or_default();
     let mut extra = Map::new();
-    let arguments = parse_complete(text).unwrap_or_else(|fault| {
-        extra.insert(ARGUMENTS_FAULT.to_owned(), fault.to_string().into());
-        parse_partial(text)
-    });
+    let arguments = if text.is_empty() && open.arguments.is_object() {
+        // They came whole, when the call began.
+        open.arguments.clone()
+    } else {
+        parse_complete(text).unwrap_or_else(|fault| {
+            extra.insert(ARGUMENTS_FAULT.to_owned(), fault.to_string().into());
+            parse_partial(text)
+        })
+    };
     let usable = !open.id.is_empty() && !ids.contains(&open.id);
     let id = if usable { open.id.clone() } else { format!("call_{}", uuid::Uuid::now_v7().simple()) };
     ids.insert(id.clone());

@@ -1,4 +1,5 @@
 //! What goes wrong with a provider: a category to branch on, and the provider's own status, code and words beside it.
+//! Statuses are not enough: providers say in words alone that a conversation is too long, or that no money is left.
 //!
 //! [`ProviderError`] stays inside `llm`. It becomes words for a person in its `Display` and nowhere else; a dialect puts
 //! them into the answer's `errorMessage`.
@@ -6,6 +7,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
+
+use super::told::{Told, told};
 
 /// Characters of a provider's own words that are shown.
 const WORDS: usize = 200;
@@ -75,19 +78,15 @@ impl ProviderError {
     /// The error of an HTTP answer that is not a success; `body` as far as it was read.
     #[must_use]
     pub fn from_status(status: u16, body: &str) -> Self {
-        let category = match status {
-            401 | 403 => Category::Key,
-            402 => Category::Payment,
-            404 => Category::NotFound,
-            413 => Category::TooLarge,
-            429 => Category::RateLimit,
-            503 | 529 => Category::Overloaded,
-            408 | 409 | 500.. => Category::Server,
-            _ => Category::Rejected,
-        };
         let (words, code) = match serde_json::from_str::<Value>(body) {
             Ok(value) => said(&value),
             Err(_) => (one_line(body), None),
+        };
+        let told = [&words, &code].into_iter().flatten().find_map(|text| told(text));
+        let category = match (status, told) {
+            (400..=499, Some(Told::TooLong)) => Category::TooLarge,
+            (400..=499, Some(Told::Spent)) => Category::Payment,
+            _ => by_status(status),
         };
         Self { status: Some(status), words, code, ..Self::new(category) }
     }
@@ -96,7 +95,13 @@ impl ProviderError {
     #[must_use]
     pub fn reported(error: &Value) -> Self {
         let (words, code) = said(error);
-        Self { words, code, ..Self::new(Category::Reported) }
+        let told = [&words, &code].into_iter().flatten().find_map(|text| told(text));
+        let category = match told {
+            Some(Told::TooLong) => Category::TooLarge,
+            Some(Told::Spent) => Category::Payment,
+            Some(Told::Passing) | None => Category::Reported,
+        };
+        Self { words, code, ..Self::new(category) }
     }
 
     /// Takes `secret` out of the provider's words: some repeat the key that they refuse.
@@ -168,6 +173,19 @@ impl std::fmt::Display for ProviderError {
 }
 
 impl std::error::Error for ProviderError {}
+
+fn by_status(status: u16) -> Category {
+    match status {
+        401 | 403 => Category::Key,
+        402 => Category::Payment,
+        404 => Category::NotFound,
+        413 => Category::TooLarge,
+        429 => Category::RateLimit,
+        503 | 529 => Category::Overloaded,
+        408 | 409 | 500.. => Category::Server,
+        _ => Category::Rejected,
+    }
+}
 
 /// The words and the code in the shapes that providers use: `{error: {message, code}}`, the same in an array, or bare.
 fn said(value: &Value) -> (Option<String>, Option<String>) {

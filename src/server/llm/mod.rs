@@ -1,11 +1,25 @@
 //! Models: what a request is, and the dialects that answer it.
 
+pub mod anthropic_messages;
 pub mod catalog;
+pub mod compat;
 pub mod draft;
 pub mod error;
+pub mod estimate;
+mod halves;
+pub mod ids;
+pub mod js;
 pub mod lesson;
+mod listen;
 pub mod openai_completions;
+pub mod options;
+pub mod overflow;
+pub mod prices;
+pub mod replay;
 pub mod sse;
+pub mod strict;
+pub mod thinking;
+mod told;
 pub mod transport;
 
 use std::path::Path;
@@ -20,9 +34,12 @@ use crate::app::native::{AssistantEvent, AssistantMessage, Message};
 
 use crate::server::clock::now_ms;
 
+use anthropic_messages::AnthropicMessages;
 use catalog::{Api, Model, Models};
 use lesson::{Lesson, Packs};
 use openai_completions::OpenAiCompletions;
+use options::Options;
+use thinking::ThinkingLevel;
 use transport::{Limits, Transport};
 
 /// One request to a model. `messages` hold only `user`, `assistant` and `toolResult`, in an order that providers accept.
@@ -35,14 +52,36 @@ pub struct Request {
     pub tools: Vec<ToolSpec>,
     /// The chat, for provider-side caching.
     pub session: String,
+    pub options: Options,
 }
 
 /// A tool as a model sees it; `parameters` is a JSON Schema.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
     pub description: String,
     pub parameters: Value,
+    pub sampling: Sampling,
+}
+
+/// How closely the provider is asked to hold the model to a tool's schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sampling {
+    #[default]
+    Free,
+    /// To the strict form of the schema, where the provider can and the schema has one.
+    Strict,
+}
+
+impl ToolSpec {
+    /// The strict form of the parameters, when it is wanted and there is one.
+    #[must_use]
+    pub fn strict_parameters(&self) -> Option<Value> {
+        match self.sampling {
+            Sampling::Free => None,
+            Sampling::Strict => strict::strict(&self.parameters).ok(),
+        }
+    }
 }
 
 /// What a dialect says while a model answers.
@@ -64,11 +103,18 @@ pub trait Dialect: Send + Sync {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent>;
 }
 
+/// How hard a model thinks in a lesson: questions and plans profit from it, and the learner waits for the first word.
+const LESSON_THINKING: ThinkingLevel = ThinkingLevel::Low;
+/// Tokens that one answer of a lesson may have, thinking included. Some providers ask for the money for all of them
+/// beforehand, and models can do more than a lesson ever needs.
+const LESSON_TOKENS: u64 = 16_384;
+
 /// The model in use with its dialect. The scripted teacher finds further packs in `lessons` and waits `pace` a delta.
 ///
 /// # Errors
 /// When the system offers no TLS.
 pub fn models(model: Model, lessons: &Path, pace: Duration) -> Result<Models, reqwest::Error> {
+    let transport = || Transport::new(Limits::default(), Arc::new(|wait| Box::pin(tokio::time::sleep(wait))));
     let dialect: Arc<dyn Dialect> = match model.api {
         Api::Lesson => {
             let (packs, errors) = Packs::load(lessons);
@@ -77,10 +123,29 @@ pub fn models(model: Model, lessons: &Path, pace: Duration) -> Result<Models, re
             }
             Arc::new(Lesson::new(Arc::new(packs), pace, Arc::new(now_ms)))
         }
-        Api::OpenAiCompletions => {
-            let transport = Transport::new(Limits::default(), Arc::new(|wait| Box::pin(tokio::time::sleep(wait))))?;
-            Arc::new(OpenAiCompletions::new(transport, now_ms))
-        }
+        Api::OpenAiCompletions => Arc::new(OpenAiCompletions::new(transport()?, now_ms)),
+        Api::AnthropicMessages => Arc::new(AnthropicMessages::new(transport()?, now_ms)),
     };
-    Ok(Models { model, dialect })
+    let options = Options {
+        thinking: LESSON_THINKING,
+        max_tokens: (model.max_tokens > 0).then(|| model.max_tokens.min(LESSON_TOKENS)),
+        ..Options::default()
+    };
+    Ok(Models { model, dialect, options })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lesson_asks_for_a_little_thinking_and_for_no_more_than_a_model_can() {
+        let asked = |max_tokens| {
+            let model = Model { max_tokens, ..Model::default() };
+            models(model, Path::new("none"), Duration::ZERO).unwrap().options
+        };
+        assert_eq!(asked(0).thinking, ThinkingLevel::Low);
+        let limits = [0, 8_000, 128_000].map(|max_tokens| asked(max_tokens).max_tokens);
+        assert_eq!(limits, [None, Some(8_000), Some(LESSON_TOKENS)]);
+    }
 }

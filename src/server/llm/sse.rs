@@ -1,4 +1,4 @@
-//! Server-sent events: bytes in pieces of any size become the `data` of whole events.
+//! Server-sent events: bytes in pieces of any size become whole events.
 //!
 //! Our own decoder, because providers need more than the standard's parser gives: a bound on the length of an event, the
 //! last event of a body that ends without its blank line, and time linear in the bytes however they were cut.
@@ -9,12 +9,21 @@ use std::collections::VecDeque;
 /// Bytes that one event may have; a longer one is refused so that memory stays bounded.
 pub const EVENT_LIMIT: usize = 16 * 1024 * 1024;
 
-/// Decodes one event stream. Comments, `event`, `id` and `retry` are read and dropped; so is an event without data.
+/// One event: its data, and the name that it came under.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Empty for none.
+    pub name: String,
+    pub data: String,
+}
+
+/// Decodes one event stream. Comments, `id` and `retry` are read and dropped; so is an event without data.
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// The line so far; it is decoded as UTF-8 only when its event is whole.
     line: Vec<u8>,
     data: Vec<u8>,
+    name: Vec<u8>,
     has_data: bool,
     /// The last byte was a CR: an LF that follows belongs to it.
     after_cr: bool,
@@ -26,8 +35,8 @@ pub struct Decoder {
 pub struct TooLong;
 
 impl Decoder {
-    /// Reads `bytes` and appends the data of each event that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut VecDeque<String>) -> Result<(), TooLong> {
+    /// Reads `bytes` and appends each event that they complete.
+    pub fn push(&mut self, mut bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), TooLong> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -49,46 +58,50 @@ impl Decoder {
 
     /// The event that the end of the body left without its blank line.
     #[must_use]
-    pub fn finish(mut self) -> Option<String> {
+    pub fn finish(mut self) -> Option<Event> {
         if !self.line.is_empty() {
             self.end_line();
         }
         self.dispatch()
     }
 
-    fn end_line(&mut self) -> Option<String> {
+    fn end_line(&mut self) -> Option<Event> {
         if !std::mem::replace(&mut self.after_bom, true) && self.line.starts_with(b"\xEF\xBB\xBF") {
             self.line.drain(..3);
         }
         if self.line.is_empty() {
             return self.dispatch();
         }
-        if let Some(value) = self.line.strip_prefix(b"data") {
-            let value = match value {
-                [] => Some(value),
-                [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
-                _ => None,
-            };
-            if let Some(value) = value {
-                if self.has_data {
-                    self.data.push(b'\n');
-                }
-                self.data.extend_from_slice(value);
-                self.has_data = true;
+        if let Some(value) = field(&self.line, b"data") {
+            if self.has_data {
+                self.data.push(b'\n');
             }
+            self.data.extend_from_slice(value);
+            self.has_data = true;
+        } else if let Some(value) = field(&self.line, b"event") {
+            self.name = value.to_vec();
         }
         self.line.clear();
         None
     }
 
-    fn dispatch(&mut self) -> Option<String> {
+    fn dispatch(&mut self) -> Option<Event> {
         self.has_data = false;
-        let data = std::mem::take(&mut self.data);
-        (!data.is_empty()).then(|| match String::from_utf8(data) {
-            Ok(data) => data,
-            Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
-        })
+        let (name, data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
+        (!data.is_empty()).then(|| Event { name: text(name), data: text(data) })
     }
+}
+
+/// The value of a line of the field `name`.
+fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    match line.strip_prefix(name)? {
+        value @ [] | [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -102,7 +115,7 @@ mod tests {
             decoder.push(piece, &mut events).unwrap();
         }
         events.extend(decoder.finish());
-        events.into()
+        events.into_iter().map(|event| event.data).collect()
     }
 
     /// Decodes `stream` whole, byte by byte, and cut in two at every position.
@@ -142,6 +155,14 @@ mod tests {
     }
 
     #[test]
+    fn an_event_keeps_its_name_and_leaves_none_to_the_next() {
+        let mut events = VecDeque::new();
+        Decoder::default().push(b"event: error\ndata: a\n\ndata: b\nevent:late\n\ndata: c\n\n", &mut events).unwrap();
+        let names: Vec<_> = events.into_iter().map(|event| (event.name, event.data)).collect();
+        assert_eq!(names, [("error", "a"), ("late", "b"), ("", "c")].map(|(name, data)| (name.into(), data.into())));
+    }
+
+    #[test]
     fn a_last_event_without_its_blank_line_is_kept() {
         check("data: a\n\ndata: b", &["a", "b"]);
         check("data: a\n\ndata: b\n", &["a", "b"]);
@@ -167,7 +188,7 @@ mod tests {
             decoder.push(&piece, &mut events).unwrap();
         }
         decoder.push(b"\n\n", &mut events).unwrap();
-        assert_eq!(events.pop_front().map(|data| data.len()), Some(8 * 1024 * 1024));
+        assert_eq!(events.pop_front().map(|event| event.data.len()), Some(8 * 1024 * 1024));
         let refused = (0..2048).find_map(|_| decoder.push(&piece, &mut events).err());
         assert_eq!(refused, Some(TooLong));
     }

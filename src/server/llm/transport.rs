@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::catalog::Key;
 use super::error::{Category, ProviderError};
-use super::sse::{Decoder, EVENT_LIMIT};
+use super::sse::{Decoder, EVENT_LIMIT, Event};
+use crate::server::clock::now_ms;
 
 /// Bytes of an error's body that are read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -71,8 +72,31 @@ pub type Pause = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 pub struct Call {
     pub url: String,
     pub key: Option<Key>,
+    pub auth: Auth,
+    /// A later one of the same name wins; an empty value takes the header away.
+    pub headers: Vec<(String, String)>,
     /// JSON.
     pub body: Bytes,
+}
+
+/// Where an API wants its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// `authorization: Bearer …`
+    Bearer,
+    /// `x-api-key: …`
+    ApiKey,
+}
+
+impl Call {
+    /// Takes the key out of the words of `error`.
+    #[must_use]
+    pub fn scrub(&self, error: ProviderError) -> ProviderError {
+        match &self.key {
+            Some(Key(key)) => error.without(key),
+            None => error,
+        }
+    }
 }
 
 /// The HTTP client of all dialects. Cheap to clone; clones share their connections.
@@ -86,13 +110,21 @@ pub struct Transport {
 impl Transport {
     /// Waits between two tries as `pause` does; tests pass one that does not wait. Fails when the system offers no TLS.
     pub fn new(limits: Limits, pause: Pause) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
+        Self::by_way_of(None, limits, pause)
+    }
+
+    /// The same through an HTTP proxy. Fails also when its address is none.
+    pub fn by_way_of(proxy: Option<&str>, limits: Limits, pause: Pause) -> Result<Self, reqwest::Error> {
+        let builder = reqwest::Client::builder()
             .connect_timeout(limits.connect)
             // A key must not follow a redirect to another host.
             .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("learnharness/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self { http, limits, pause })
+            .user_agent(concat!("learnharness/", env!("CARGO_PKG_VERSION")));
+        let builder = match proxy {
+            Some(proxy) => builder.proxy(reqwest::Proxy::http(proxy)?),
+            None => builder,
+        };
+        Ok(Self { http: builder.build()?, limits, pause })
     }
 
     #[must_use]
@@ -106,10 +138,7 @@ impl Transport {
         loop {
             let error = match self.send(call).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => match &call.key {
-                    Some(Key(key)) => error.without(key),
-                    None => error,
-                },
+                Err(error) => call.scrub(error),
             };
             let Some(wait) = self.limits.wait_after(attempt, &error) else { return Err(error) };
             attempt += 1;
@@ -139,7 +168,7 @@ pub struct Reply {
     response: reqwest::Response,
     /// None after the end of the body.
     decoder: Option<Decoder>,
-    ready: VecDeque<String>,
+    ready: VecDeque<Event>,
 }
 
 impl Reply {
@@ -152,7 +181,8 @@ impl Reply {
             Some(b'{' | b'[') => {
                 let rest = timeout(idle, read(&mut reply.response, first.into(), EVENT_LIMIT));
                 let body = rest.await.map_err(|_| silent(idle))?;
-                reply.ready.push_back(String::from_utf8_lossy(&body).into_owned());
+                let data = String::from_utf8_lossy(&body).into_owned();
+                reply.ready.push_back(Event { name: String::new(), data });
                 reply.decoder = None;
             }
             _ => reply.take(&first)?,
@@ -160,12 +190,12 @@ impl Reply {
         Ok(reply)
     }
 
-    /// The data of the next event; none at the end of the body. Waits for at most `limit`.
-    pub async fn next(&mut self, limit: Duration) -> Result<Option<String>, ProviderError> {
+    /// The next event; none at the end of the body. Waits for at most `limit`.
+    pub async fn next(&mut self, limit: Duration) -> Result<Option<Event>, ProviderError> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(data) = self.ready.pop_front() {
-                return Ok(Some(data));
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
             }
             if self.decoder.is_none() {
                 return Ok(None);
@@ -176,9 +206,9 @@ impl Reply {
                     // The standard drops an event without its blank line; providers do end like that, so it counts
                     // when nothing of it can be missing.
                     let last = self.decoder.take().and_then(Decoder::finish);
-                    self.ready.extend(
-                        last.filter(|data| data == "[DONE]" || serde_json::from_str::<IgnoredAny>(data).is_ok()),
-                    );
+                    self.ready.extend(last.filter(|Event { data, .. }| {
+                        data == "[DONE]" || serde_json::from_str::<IgnoredAny>(data).is_ok()
+                    }));
                 }
                 Err(_) => return Err(ProviderError::new(Category::Cut)),
             }
@@ -198,11 +228,24 @@ fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     if let Some(Key(key)) = &call.key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+        let (name, text) = match call.auth {
+            Auth::Bearer => ("authorization", format!("Bearer {key}")),
+            Auth::ApiKey => ("x-api-key", key.clone()),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
             ProviderError::with_words(Category::Key, "it holds characters that no key has; it was not sent")
         })?;
         value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
+        headers.insert(name, value);
+    }
+    for (name, value) in &call.headers {
+        let broken = || ProviderError::with_words(Category::Rejected, format!("the header {name:?} cannot be sent"));
+        let name = HeaderName::try_from(name).map_err(|_| broken())?;
+        if value.is_empty() {
+            headers.remove(name);
+        } else {
+            headers.insert(name.clone(), HeaderValue::from_str(value).map_err(|_| broken())?);
+        }
     }
     Ok(headers)
 }
@@ -215,11 +258,18 @@ async fn refusal(mut response: reqwest::Response) -> ProviderError {
         let value = header(name)?.trim().parse::<f64>().ok()?;
         Duration::try_from_secs_f64(value * unit).ok()
     };
-    let retry_after = seconds("retry-after-ms", 0.001).or_else(|| seconds("retry-after", 1.0));
+    let date = || until(httpdate::parse_http_date(header("retry-after")?).ok()?);
+    let retry_after = seconds("retry-after-ms", 0.001).or_else(|| seconds("retry-after", 1.0)).or_else(date);
     let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
     let body = timeout(Duration::from_secs(5), read(&mut response, Vec::new(), ERROR_BODY)).await.unwrap_or_default();
     let error = ProviderError::from_status(status, &String::from_utf8_lossy(&body));
     ProviderError { retry_after, should_retry, ..error }
+}
+
+/// How long it is from now to `date`; nothing when it is past.
+fn until(date: std::time::SystemTime) -> Option<Duration> {
+    let now = Duration::from_millis(u64::try_from(now_ms()).ok()?);
+    Some(date.duration_since(std::time::UNIX_EPOCH).ok()?.saturating_sub(now))
 }
 
 /// The rest of a body after `start`, up to `limit` bytes or to where it breaks.

@@ -306,7 +306,8 @@ mod tests {
     use crate::app::transcript::live::Applied;
     use crate::app::transcript::{Live, sample, script};
     use crate::server::agent::Sink;
-    use crate::server::llm::catalog::{Api, Model, Models, Prices};
+    use crate::server::llm::catalog::{Api, Model, Models};
+    use crate::server::llm::options::Options;
     use crate::server::llm::{Dialect, Request, StreamEvent};
     use crate::server::runs::drive::RunSink;
 
@@ -348,19 +349,9 @@ mod tests {
     }
 
     fn models() -> Models {
-        let model = Model {
-            id: "silent".to_owned(),
-            provider: "tests".to_owned(),
-            api: Api::Lesson,
-            base_url: String::new(),
-            key: None,
-            needs_key: false,
-            reasoning: false,
-            prices: Prices::default(),
-            context_window: 1,
-            max_tokens: 1,
-        };
-        Models { model, dialect: Arc::new(Silent) }
+        let model =
+            Model { id: "silent".to_owned(), provider: "tests".to_owned(), api: Api::Lesson, ..Model::default() };
+        Models { model, dialect: Arc::new(Silent), options: Options::default() }
     }
 
     /// A reader under way, with what it made of the stream so far.

@@ -84,6 +84,7 @@ impl Runs {
             steering: Arc::new(NoSteers),
             max_turns: MAX_TURNS,
             session: start.chat.clone(),
+            options: self.inner.models.options.clone(),
         };
         let context = Context { system: role.system, record, tools: role.tools };
         let mut sink = RunSink {

@@ -5,16 +5,24 @@
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
 //! - `recovery`: what a new process makes of what the one before left.
 //! - `guard`: who is let in.
-//! - `openai`: the dialect against a scripted provider.
+//! - `reference`: dialects and loop against the cases of the reference packages.
+//! - `faults`: the dialects against faults that were reported in public.
+//! - `replay`: what a record becomes in a request.
+//! - `anthropic`: servers that speak Anthropic's API in their own way.
+//! - `transport`: our own limits: failures, silence, stops, keys.
 //! - `tidy`: the house rules of the source tree.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
 
+mod anthropic;
+mod faults;
 mod guard;
-mod openai;
 mod record;
 mod recovery;
+mod reference;
+mod replay;
 mod run_loop;
 mod support;
 mod tidy;
+mod transport;
 mod wire;

@@ -30,6 +30,7 @@ impl AskUserQuestion {
                 },
                 "required": ["question"],
             }),
+            ..ToolSpec::default()
         };
         let snippet = "ask about wishes, goals or background; never graded";
         Self { face: Face { spec, label: "Question", snippet, mode: Mode::Sequential, after: After::StopRun } }

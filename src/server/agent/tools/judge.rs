@@ -26,6 +26,7 @@ impl Judge {
                 },
                 "required": ["toolCallId", "verdict", "reason"],
             }),
+            ..ToolSpec::default()
         };
         let snippet = "settle a short answer whose grading is open";
         Self { face: Face { spec, label: "Judgement", snippet, mode: Mode::Parallel, after: After::GoOn } }

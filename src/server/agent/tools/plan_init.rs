@@ -41,6 +41,7 @@ impl PlanInit {
                 },
                 "required": ["title", "goal", "blocks"],
             }),
+            ..ToolSpec::default()
         };
         let snippet = "propose a plan, or a changed one; the learner accepts it or sends it back";
         Self { face: Face { spec, label: "Plan", snippet, mode: Mode::Parallel, after: After::StopRun } }

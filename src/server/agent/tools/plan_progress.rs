@@ -27,6 +27,7 @@ impl PlanProgress {
                 },
                 "required": ["blockId", "status"],
             }),
+            ..ToolSpec::default()
         };
         let snippet = "mark a block of the plan as started or done";
         Self { face: Face { spec, label: "Progress", snippet, mode: Mode::Parallel, after: After::GoOn } }

@@ -35,6 +35,7 @@ impl ProbeDone {
                 },
                 "required": ["assessment"],
             }),
+            ..ToolSpec::default()
         };
         let snippet = "end the probe with an assessment once you know enough to plan";
         Self { face: Face { spec, label: "Assessment", snippet, mode: Mode::Parallel, after: After::StopRun } }

@@ -38,6 +38,7 @@ impl Quiz {
                 "properties": properties,
                 "required": ["question", "kind", "correct", "concept"],
             }),
+            ..ToolSpec::default()
         };
         let snippet =
             "ask one graded question; options of equal standing and length, exactly what was taught or is probed";

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::native::{AssistantEvent, AssistantMessage, Block, StopReason, Usage, fold};
 
-use super::catalog::{Api, Key, Model, Prices};
+use super::catalog::{Api, Model};
 use super::{Dialect, Request, StreamEvent};
 
 pub use pack::{Pack, PackError};
@@ -73,13 +73,9 @@ impl Lesson {
             id: MODEL.to_owned(),
             provider: PROVIDER.to_owned(),
             api: Api::Lesson,
-            base_url: String::new(),
-            key: None::<Key>,
-            needs_key: false,
-            reasoning: false,
-            prices: Prices::default(),
             context_window: 1_000_000,
             max_tokens: 32_000,
+            ..Model::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One streamed answer: chunks in, steps of the growing message out.
 //!
 //! As in the reference packages there is one text block and one thinking block, in the order of their first appearance,
-//! and every block ends when the stream does. Differences are listed in `tests/openai.rs`.
+//! and every block ends when the stream does. Differences are listed in `tests/reference`.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,15 @@ use crate::server::llm::StreamEvent;
 use crate::server::llm::catalog::Model;
 use crate::server::llm::draft::{Draft, finished_call};
 use crate::server::llm::error::{Category, ProviderError};
+use crate::server::llm::listen::{Answer, Flow};
+use crate::server::llm::sse::Event;
 
 use super::chunk::{CallPiece, Choice, Chunk, Delta, RawUsage};
 use super::details::Details;
-use super::halves::Halves;
 use super::think::{Piece, ThinkTags};
+use crate::server::llm::halves::Halves;
 
-pub(super) struct Answer {
+pub(super) struct Chat {
     model: Model,
     draft: Draft,
     text: Option<usize>,
@@ -30,6 +32,8 @@ pub(super) struct Answer {
     tags: ThinkTags,
     text_halves: Halves,
     thinking_halves: Halves,
+    /// The server says how an answer ended; else its end is the end of the stream.
+    says_finish: bool,
     /// How the provider said that it ended.
     finish: Option<Result<StopReason, ProviderError>>,
     /// Usage that came before the finish. Some servers send it with every chunk; it is applied once, at the end, so
@@ -43,54 +47,20 @@ struct OpenCall {
     halves: Halves,
 }
 
-/// What follows a chunk.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    More,
-    /// The provider's own end mark: nothing follows.
-    Done,
-}
-
-impl Answer {
-    /// `timestamp` is Unix time in ms.
-    pub(super) fn new(model: Model, timestamp: i64) -> Self {
-        let message = AssistantMessage {
-            api: model.api.name().to_owned(),
-            provider: model.provider.clone(),
-            model: model.id.clone(),
-            timestamp,
-            ..AssistantMessage::default()
-        };
-        Self {
-            model,
-            draft: Draft::new(message),
-            text: None,
-            thinking: None,
-            calls: Vec::new(),
-            details: Details::default(),
-            tags: ThinkTags::default(),
-            text_halves: Halves::default(),
-            thinking_halves: Halves::default(),
-            finish: None,
-            early_usage: None,
-        }
-    }
-
-    pub(super) fn message(&self) -> &AssistantMessage {
+impl Answer for Chat {
+    fn message(&self) -> &AssistantMessage {
         self.draft.message()
     }
 
-    /// True when the provider has said how the answer ended; usage may still follow.
-    pub(super) fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Reads the data of one event.
-    pub(super) fn read(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
-        if data.trim() == "[DONE]" {
+    fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
+        if event.data.trim() == "[DONE]" {
             return Ok(Flow::Done);
         }
-        let Some(chunk) = Chunk::read(data)? else { return Ok(Flow::More) };
+        let Some(chunk) = Chunk::read(&event.data)? else { return Ok(Flow::More) };
         if let Some(error) = &chunk.error {
             return Err(ProviderError::reported(error));
         }
@@ -110,7 +80,7 @@ impl Answer {
     }
 
     /// Ends every block, in order, when nothing more will come.
-    pub(super) fn close(&mut self, out: &mut Vec<StreamEvent>) {
+    fn close(&mut self, out: &mut Vec<StreamEvent>) {
         if let Some(piece) = self.tags.finish() {
             self.piece(piece, false, out);
         }
@@ -144,24 +114,50 @@ impl Answer {
         }
     }
 
-    /// The message of an answer that the provider ended.
-    pub(super) fn end(mut self) -> StreamEvent {
+    fn end(mut self) -> StreamEvent {
         match self.finish.take() {
             Some(Ok(reason)) => self.end_with(reason, None),
             Some(Err(error)) => self.fail(&error),
-            None => self.fail(&ProviderError::new(Category::Unfinished)),
+            None if self.says_finish => self.fail(&ProviderError::new(Category::Unfinished)),
+            None if self.calls.is_empty() => self.end_with(StopReason::Stop, None),
+            None => self.end_with(StopReason::ToolUse, None),
         }
     }
 
-    /// The message of an answer that failed; it keeps what was said.
-    pub(super) fn fail(self, error: &ProviderError) -> StreamEvent {
+    fn fail(self, error: &ProviderError) -> StreamEvent {
         tracing::warn!(%error, ?error.category, model = %self.model.id, "an answer failed");
         self.end_with(StopReason::Error, Some(error.to_string()))
     }
 
-    /// The message of an answer that was stopped.
-    pub(super) fn abort(self) -> StreamEvent {
+    fn abort(self) -> StreamEvent {
         self.end_with(StopReason::Aborted, Some("The answer was stopped.".to_owned()))
+    }
+}
+
+impl Chat {
+    /// `says_finish` as the field of that name; `timestamp` is Unix time in ms.
+    pub(super) fn new(model: Model, says_finish: bool, timestamp: i64) -> Self {
+        let message = AssistantMessage {
+            api: model.api.name().to_owned(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            timestamp,
+            ..AssistantMessage::default()
+        };
+        Self {
+            model,
+            draft: Draft::new(message),
+            text: None,
+            thinking: None,
+            calls: Vec::new(),
+            details: Details::default(),
+            tags: ThinkTags::default(),
+            text_halves: Halves::default(),
+            thinking_halves: Halves::default(),
+            says_finish,
+            finish: None,
+            early_usage: None,
+        }
     }
 
     fn end_with(mut self, reason: StopReason, words: Option<String>) -> StreamEvent {

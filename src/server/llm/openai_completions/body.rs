@@ -1,113 +1,112 @@
-//! The request body: native messages become chat messages.
+//! The request: its body and its headers.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::app::native::message::KnownBlock;
-use crate::app::native::{AssistantMessage, Block, Content, Message, ToolCall, ToolResultMessage};
-use crate::server::llm::catalog::Model;
+use crate::app::native::Message;
+use crate::server::llm::compat::{MaxTokensField, SessionAffinityFormat};
+use crate::server::llm::estimate::answer_limit;
+use crate::server::llm::options::{Cache, ToolChoice};
 use crate::server::llm::{Request, ToolSpec};
 
-use super::details::Details;
+use super::quirks::Quirks;
+use super::{cache, messages, reasoning};
 
-/// Fields in which a server may give and take back readable reasoning.
-const REASONING_FIELDS: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_text"];
+/// The longest key of a cache, in characters.
+const CACHE_KEY: usize = 64;
 
 /// The JSON body of a streaming request.
-pub(super) fn body(request: &Request) -> Value {
-    let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if !request.system.is_empty() {
-        messages.push(json!({"role": "system", "content": request.system}));
-    }
-    messages.extend(request.messages.iter().filter_map(|message| chat_message(message, &request.model)));
+pub(super) fn body(request: &Request, quirks: &Quirks) -> Value {
     let mut body = json!({
         "model": request.model.id,
-        "messages": messages,
+        "messages": messages::messages(request, quirks),
         "stream": true,
-        "stream_options": {"include_usage": true},
     });
-    if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
+    let options = &request.options;
+    let long = options.cache == Cache::Long && quirks.long_cache;
+    if !request.session.is_empty() && (long || quirks.cache_key && options.cache != Cache::None) {
+        body["prompt_cache_key"] = request.session.chars().take(CACHE_KEY).collect::<String>().into();
+    }
+    if long {
+        body["prompt_cache_retention"] = "24h".into();
+    }
+    if quirks.usage_in_streaming {
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    if quirks.store {
+        body["store"] = false.into();
+    }
+    let limit = answer_limit(request);
+    if limit > 0 {
+        body[match quirks.max_tokens_field {
+            MaxTokensField::MaxTokens => "max_tokens",
+            MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+        }] = limit.into();
+    }
+    if let Some(temperature) = options.temperature {
+        body["temperature"] = temperature.into();
+    }
+    tools(&mut body, request, quirks);
+    if quirks.cache_control.is_some() && options.cache != Cache::None {
+        let mark = if long { json!({"type": "ephemeral", "ttl": "1h"}) } else { json!({"type": "ephemeral"}) };
+        cache::mark(&mut body, &mark);
+    }
+    for (name, value) in reasoning::fields(&request.model, options.thinking, quirks) {
+        body[name] = value;
+    }
+    if let Some(routing) = &request.model.compat.open_router_routing {
+        body["provider"] = routing.clone();
+    }
+    for (name, value) in &options.fields {
+        body[name] = value.clone();
     }
     body
 }
 
-/// None for a message that would be empty.
-fn chat_message(message: &Message, model: &Model) -> Option<Value> {
-    match message {
-        Message::User(message) => user(&message.content),
-        Message::Assistant(message) => assistant(message, model),
-        Message::ToolResult(message) => Some(tool_result(message)),
-        // A request holds none; a custom message speaks to a model only through the text that replaces it.
-        Message::Custom(_) => None,
+/// The headers of a request beside its key, the strongest last.
+pub(super) fn headers(request: &Request, quirks: &Quirks) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    headers.extend(request.model.headers.clone());
+    if !request.session.is_empty() && request.options.cache != Cache::None {
+        let names: &[&str] = match quirks.affinity {
+            None => &[],
+            Some(SessionAffinityFormat::Openrouter) => &["x-session-id"],
+            Some(SessionAffinityFormat::Openai) => &["session_id", "x-client-request-id", "x-session-affinity"],
+            Some(SessionAffinityFormat::OpenaiNosession) => &["x-client-request-id", "x-session-affinity"],
+        };
+        headers.extend(names.iter().map(|name| ((*name).to_owned(), request.session.clone())));
     }
+    headers.extend(request.options.headers.clone());
+    headers
 }
 
-fn user(content: &Content) -> Option<Value> {
-    let content = match content {
-        Content::Text(text) => Value::from(text.as_str()),
-        Content::Blocks(blocks) => {
-            let parts: Vec<Value> =
-                blocks.iter().filter_map(Block::as_text).map(|text| json!({"type": "text", "text": text})).collect();
-            if parts.is_empty() {
-                return None;
-            }
-            parts.into()
+fn tools(body: &mut Value, request: &Request, quirks: &Quirks) {
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(|spec| tool(spec, quirks)).collect();
+        if quirks.tool_stream {
+            body["tool_stream"] = true.into();
         }
-    };
-    Some(json!({"role": "user", "content": content}))
-}
-
-/// Reasoning goes back only to the model that it came from; any other gets the text alone.
-fn assistant(message: &AssistantMessage, model: &Model) -> Option<Value> {
-    let text: String =
-        message.content.iter().filter_map(Block::as_text).filter(|text| !text.trim().is_empty()).collect();
-    let calls: Vec<Value> = message.tool_calls().map(call).collect();
-    if text.is_empty() && calls.is_empty() {
-        return None;
+    } else if quirks.empty_tools && request.messages.iter().any(has_call) {
+        body["tools"] = json!([]);
     }
-    let mut chat = Map::new();
-    chat.insert("role".to_owned(), "assistant".into());
-    chat.insert("content".to_owned(), if text.is_empty() { Value::Null } else { text.into() });
-    let own = message.api == model.api.name() && message.provider == model.provider && message.model == model.id;
-    chat.extend(own.then(|| reasoning(message)).flatten());
-    if !calls.is_empty() {
-        chat.insert("tool_calls".to_owned(), calls.into());
+    if let Some(choice) = request.options.tool_choice.as_ref().map(ToolChoice::to_value) {
+        body["tool_choice"] = choice;
     }
-    Some(chat.into())
 }
 
-/// The field that gives a model its own reasoning back: its details, or the field that the reasoning came in.
-fn reasoning(message: &AssistantMessage) -> Option<(String, Value)> {
-    let thoughts = || {
-        message.content.iter().filter_map(|block| match block {
-            Block::Known(KnownBlock::Thinking(block)) => Some(block),
-            _ => None,
-        })
-    };
-    if let Some(details) = thoughts().find_map(|block| Details::from_signature(block.thinking_signature.as_deref()?)) {
-        return Some(("reasoning_details".to_owned(), details));
+fn has_call(message: &Message) -> bool {
+    match message {
+        Message::ToolResult(_) => true,
+        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
+        Message::User(_) | Message::Custom(_) => false,
     }
-    let readable: Vec<_> = thoughts().filter(|block| !block.thinking.trim().is_empty()).collect();
-    let field = readable.first()?.thinking_signature.as_deref().filter(|field| REASONING_FIELDS.contains(field))?;
-    let text = readable.iter().map(|block| block.thinking.as_str()).collect::<Vec<_>>().join("\n");
-    Some((field.to_owned(), text.into()))
 }
 
-/// Providers refuse arguments that are no object, so those that are none go back empty.
-fn call(call: &ToolCall) -> Value {
-    let arguments = if call.arguments.is_object() { call.arguments.to_string() } else { "{}".to_owned() };
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
-}
-
-fn tool_result(message: &ToolResultMessage) -> Value {
-    let text = message.text();
-    let content = if text.is_empty() { "(no tool output)" } else { &text };
-    json!({"role": "tool", "content": content, "tool_call_id": message.tool_call_id})
-}
-
-fn tool(tool: &ToolSpec) -> Value {
-    json!({
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-    })
+fn tool(tool: &ToolSpec, quirks: &Quirks) -> Value {
+    let strict = tool.strict_parameters().filter(|_| quirks.strict_mode);
+    let mut function = json!({"name": tool.name, "description": tool.description});
+    if quirks.strict_mode {
+        function["strict"] = strict.is_some().into();
+    }
+    function["parameters"] = strict.unwrap_or_else(|| tool.parameters.clone());
+    json!({"type": "function", "function": function})
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::app::native::Usage;
-use crate::server::llm::catalog::Prices;
 use crate::server::llm::error::{Category, ProviderError};
+use crate::server::llm::prices::Prices;
 
-use super::halves;
+use crate::server::llm::halves;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -35,6 +35,13 @@ impl Details {
             .filter(|text: &String| !text.is_empty())
     }
 
+    /// The one encrypted entry that older records keep in a call's signature.
+    pub(super) fn from_call(signature: &str) -> Option<Value> {
+        let entry: Value = serde_json::from_str(signature).ok()?;
+        let filled = |name: &str| entry[name].as_str().is_some_and(|text| !text.is_empty());
+        (is_detail(&entry) && entry["type"] == "reasoning.encrypted" && filled("id") && filled("data")).then_some(entry)
+    }
+
     /// Entries read back from a signature; none when it is something else.
     pub(super) fn from_signature(signature: &str) -> Option<Value> {
         let value: Value = serde_json::from_str(signature).ok()?;

@@ -53,7 +53,7 @@ impl Setup {
 
     /// Starts the run with the prompt "Hi".
     fn play(self) -> Play {
-        let (model, Models { model: catalog, dialect }) = driven();
+        let (model, Models { model: catalog, dialect, options }) = driven();
         let (sender, events) = mpsc::unbounded_channel();
         let steers = Arc::new(Queue(Mutex::new(self.steers.into())));
         let cancel = CancellationToken::new();
@@ -66,6 +66,7 @@ impl Setup {
             steering: steers.clone(),
             max_turns: self.max_turns,
             session: "chat".to_owned(),
+            options,
         };
         let context = Context { system: "Teach.".to_owned(), record, tools: self.tools };
         let mut tasks = JoinSet::new();
@@ -198,7 +199,8 @@ where
     F: Future<Output = Result<Done, ToolError>> + Send + 'static,
 {
     let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
-    let spec = ToolSpec { name: name.to_owned(), description: format!("Runs {name}"), parameters };
+    let spec =
+        ToolSpec { name: name.to_owned(), description: format!("Runs {name}"), parameters, ..ToolSpec::default() };
     let face = Face { spec, label: "Scripted", snippet: "does what a test says", mode, after };
     Arc::new(Scripted { face, work: Box::new(move |call| Box::pin(work(call))) })
 }
@@ -296,14 +298,33 @@ async fn one_sequential_tool_makes_its_batch_run_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_tool_gets_arguments_in_the_form_of_its_schema_and_the_record_keeps_what_the_model_wrote() {
+    let got = Arc::new(Mutex::new(Value::Null));
+    let keeps = {
+        let got = got.clone();
+        tool("look", Mode::Parallel, After::GoOn, move |call| {
+            *got.lock().unwrap() = call.args;
+            async { Ok(Done::text("found")) }
+        })
+    };
+    let mut play = Setup::with(vec![keeps]).play();
+    play.model.call(&[("a", "look", json!({"q": 7}))]).await;
+    play.until("start a").await;
+    let asked = play.model.request().await;
+    let call = asked.request.messages[1].as_assistant().unwrap().tool_calls().next().unwrap().clone();
+    asked.end(StopReason::Stop);
+    assert_eq!((got.lock().unwrap().clone(), call.arguments), (json!({"q": "7"}), json!({"q": 7})));
+}
+
+#[tokio::test]
 async fn an_unknown_tool_and_bad_arguments_come_back_as_errors_that_a_model_can_act_on() {
     let play = Setup::with(vec![look()]).play();
-    play.model.call(&[("a", "nope", q()), ("b", "look", json!({"q": 7})), ("c", "look", json!({}))]).await;
+    play.model.call(&[("a", "nope", q()), ("b", "look", json!({"q": [7]})), ("c", "look", json!({}))]).await;
     let asked = play.model.request().await;
     let texts = asked.texts();
     assert_eq!(texts[2], "result! nope#a Tool nope not found");
     assert!(texts[3].starts_with("result! look#b Validation failed for tool \"look\":\n  - q: "), "{texts:?}");
-    assert!(texts[3].contains("Received arguments:\n{\n  \"q\": 7\n}"), "{texts:?}");
+    assert!(texts[3].contains("Received arguments:\n{\n  \"q\": [\n    7\n  ]\n}"), "{texts:?}");
     assert!(texts[4].contains("\"q\" is a required property"), "{texts:?}");
     asked.end(StopReason::Stop);
     play.end().await.1.unwrap();
@@ -562,5 +583,3 @@ async fn a_record_that_refuses_ends_the_run_without_another_event() {
         assert_eq!(log.iter().filter(|line| line.starts_with("message_end")).count(), refuses - 1, "{log:?}");
     }
 }
-
-mod golden;

@@ -1,9 +1,11 @@
 //! What tests share: an application over an empty store, a model driven by hand, a provider, and readers of streams.
 
 pub(crate) mod app;
+pub(crate) mod dialect;
 pub(crate) mod model;
 pub(crate) mod provider;
 pub(crate) mod reader;
+pub(crate) mod report;
 
 use std::time::Duration;
 

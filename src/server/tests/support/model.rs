@@ -9,7 +9,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use learnharness::app::native::event::ToolCallEntry;
 use learnharness::app::native::{AssistantEvent, AssistantMessage, Block, Message, StopReason, ToolCall, fold};
-use learnharness::server::llm::catalog::{Api, Model, Models, Prices};
+use learnharness::server::llm::catalog::{Api, Model, Models};
+use learnharness::server::llm::options::Options;
 use learnharness::server::llm::{Dialect, Request, StreamEvent};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -34,7 +35,8 @@ pub(crate) struct Asked {
 /// A hand and the models that it drives.
 pub(crate) fn driven() -> (Hand, Models) {
     let (sender, asked) = mpsc::unbounded_channel();
-    let models = Models { model: catalog_model(), dialect: Arc::new(Driven { asked: sender }) };
+    let models =
+        Models { model: catalog_model(), dialect: Arc::new(Driven { asked: sender }), options: Options::default() };
     (Hand { asked: Mutex::new(Some(asked)) }, models)
 }
 
@@ -44,13 +46,9 @@ pub(crate) fn catalog_model() -> Model {
         id: "scripted".to_owned(),
         provider: "tests".to_owned(),
         api: Api::OpenAiCompletions,
-        base_url: String::new(),
-        key: None,
-        needs_key: false,
-        reasoning: false,
-        prices: Prices::default(),
         context_window: 100_000,
         max_tokens: 1_000,
+        ..Model::default()
     }
 }
 

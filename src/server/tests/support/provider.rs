@@ -34,7 +34,8 @@ struct Shared {
 /// A request as it arrived; header names are in lower case.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    pub(crate) path: String,
+    /// As the request named it: whole through a proxy, else a path.
+    pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
 }
@@ -171,38 +172,60 @@ impl Drop for Provider {
     }
 }
 
-/// What is wrong with the messages of a chat request: calls without results, results without calls, empty answers.
+/// What is wrong with the messages of a request: calls without results, results without calls, empty answers.
 fn judge(body: &Value) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut open: Vec<&str> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
     for message in body["messages"].as_array().into_iter().flatten() {
-        if message["role"] == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default();
-            match open.iter().position(|known| *known == id) {
+        let results = results(message);
+        for id in &results {
+            match open.iter().position(|known| known == id) {
                 Some(at) => drop(open.remove(at)),
                 None => faults.push(format!("a result without its call: {id}")),
             }
-            continue;
         }
-        faults.extend(open.drain(..).map(|id| format!("a call without a result: {id}")));
-        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if calls.is_empty() && matches!(&message["content"], Value::Null) {
+        if results.is_empty() {
+            faults.extend(open.drain(..).map(|id| format!("a call without a result: {id}")));
+        }
+        let (calls, is_sound) = calls(message);
+        if !is_sound || calls.iter().any(String::is_empty) {
+            faults.push(format!("a broken call: {message}"));
+        }
+        if calls.is_empty() && (message["content"].is_null() || message["content"] == serde_json::json!([])) {
             faults.push(format!("an empty message: {message}"));
         }
-        for call in calls {
-            let id = call["id"].as_str().unwrap_or_default();
-            let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-            if id.is_empty()
-                || open.contains(&id)
-                || !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object())
-            {
-                faults.push(format!("a broken call: {call}"));
+        for id in calls {
+            if open.contains(&id) {
+                faults.push(format!("a call id that comes twice: {id}"));
             }
             open.push(id);
         }
     }
     faults.extend(open.drain(..).map(|id| format!("a call without a result: {id}")));
     faults
+}
+
+/// The ids of the calls that a message answers, in either API.
+fn results(message: &Value) -> Vec<String> {
+    let text = |id: &Value| id.as_str().unwrap_or_default().to_owned();
+    if message["role"] == "tool" {
+        return vec![text(&message["tool_call_id"])];
+    }
+    let blocks = message["content"].as_array().into_iter().flatten();
+    blocks.filter(|block| block["type"] == "tool_result").map(|block| text(&block["tool_use_id"])).collect()
+}
+
+/// The ids of the calls that a message makes, in either API, and whether the arguments of all of them are objects.
+fn calls(message: &Value) -> (Vec<String>, bool) {
+    let chat = message["tool_calls"].as_array().into_iter().flatten().map(|call| {
+        let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+        (call, serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()))
+    });
+    let blocks = message["content"].as_array().into_iter().flatten();
+    let blocks = blocks.filter(|block| block["type"] == "tool_use").map(|call| (call, call["input"].is_object()));
+    let calls: Vec<_> = chat.chain(blocks).collect();
+    let ids = calls.iter().map(|(call, _)| call["id"].as_str().unwrap_or_default().to_owned()).collect();
+    (ids, calls.iter().all(|(_, is_sound)| *is_sound))
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -242,7 +265,7 @@ async fn receive(read: &mut OwnedReadHalf) -> Option<Recorded> {
     };
     let text = String::from_utf8(bytes[..head].to_vec()).unwrap();
     let mut lines = text.split("\r\n");
-    let path = lines.next()?.split(' ').nth(1)?.to_owned();
+    let url = lines.next()?.split(' ').nth(1)?.to_owned();
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -255,7 +278,7 @@ async fn receive(read: &mut OwnedReadHalf) -> Option<Recorded> {
         }
     }
     let body = serde_json::from_slice(&bytes[head + 4..]).unwrap_or_default();
-    Some(Recorded { path, headers, body })
+    Some(Recorded { url, headers, body })
 }
 
 async fn answer(mut write: OwnedWriteHalf, reply: Reply) -> std::io::Result<()> {

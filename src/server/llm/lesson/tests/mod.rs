@@ -61,8 +61,12 @@ impl Chat {
     fn tools(&self) -> Vec<ToolSpec> {
         let names: &[&str] =
             if self.is_probe { &[QUIZ, ASK, PROBE_DONE] } else { &[QUIZ, ASK, PLAN_INIT, PLAN_PROGRESS, JUDGE] };
-        let tool =
-            |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), parameters: json!({}) };
+        let tool = |name: &&str| ToolSpec {
+            name: (*name).to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+            ..ToolSpec::default()
+        };
         names.iter().map(tool).collect()
     }
 

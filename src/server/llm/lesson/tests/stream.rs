@@ -3,11 +3,13 @@
 use futures::StreamExt;
 
 use super::*;
+use crate::server::llm::options::Options;
 
 fn request(first: &str) -> Request {
     let chat = Chat::new(first);
     let (messages, tools) = (chat.messages.clone(), chat.tools());
-    Request { model: Lesson::model(), system: "Teach.".to_owned(), messages, tools, session: String::new() }
+    let (session, options) = (String::new(), Options::default());
+    Request { model: Lesson::model(), system: "Teach.".to_owned(), messages, tools, session, options }
 }
 
 fn teacher(pace: Duration) -> Lesson {

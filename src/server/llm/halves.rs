@@ -101,6 +101,22 @@ mod tests {
     }
 
     #[test]
+    fn whole_pairs_stay_and_lone_halves_never_reach_a_provider() {
+        // The reference takes a lone half away when it sends a text; here none is ever stored, and its place is marked.
+        let table = include_str!("../tests/fixtures/pi/tables/sanitize-surrogates.json");
+        for row in serde_json::from_str::<Vec<serde_json::Value>>(table).unwrap() {
+            let escaped = row["in"].as_str().unwrap().replace("<lone:", "\\u").replace('>', "");
+            let json = format!("\"{escaped}\"");
+            let mended = hide(&json);
+            let text: String = serde_json::from_str(mended.as_deref().unwrap_or(&json)).unwrap();
+            let mut halves = Halves::default();
+            let mut text = halves.join(text, mended.is_some());
+            text.extend(halves.finish());
+            assert_eq!(text.replace(char::REPLACEMENT_CHARACTER, ""), row["out"], "{escaped}");
+        }
+    }
+
+    #[test]
     fn what_stays_alone_is_replaced() {
         check(&["a\\ud83c", "b"], "a\u{fffd}b");
         check(&["a\\udf31b \\ud83c\\ud83c\\udf31"], "a\u{fffd}b \u{fffd}🌱");

@@ -1,0 +1,49 @@
+//! The `anthropic-messages` dialect: Anthropic's own API, and servers that speak it.
+
+mod answer;
+mod body;
+mod event;
+mod messages;
+mod thinking;
+
+use futures::stream::BoxStream;
+use tokio_util::sync::CancellationToken;
+
+use super::listen::{Clock, listen};
+use super::transport::{Auth, Call, Transport};
+use super::{Dialect, Request, StreamEvent, js};
+
+use answer::Said;
+
+/// Speaks with any server that offers `/v1/messages`.
+#[derive(Clone)]
+pub struct AnthropicMessages {
+    transport: Transport,
+    clock: Clock,
+}
+
+impl AnthropicMessages {
+    #[must_use]
+    pub fn new(transport: Transport, clock: Clock) -> Self {
+        Self { transport, clock }
+    }
+}
+
+impl Dialect for AnthropicMessages {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
+        let call = call(&request);
+        listen(self.transport.clone(), call, Said::new(request.model, (self.clock)()), cancel)
+    }
+}
+
+fn call(request: &Request) -> Call {
+    // People write the address with and without the version.
+    let base = request.model.base_url.trim_end_matches('/').trim_end_matches("/v1");
+    Call {
+        url: format!("{base}/v1/messages"),
+        key: request.model.key.clone(),
+        auth: Auth::ApiKey,
+        headers: body::headers(request),
+        body: js::json(&body::body(request)).into(),
+    }
+}

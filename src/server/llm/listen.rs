@@ -1,0 +1,91 @@
+//! Listening to one answer: from the request to its end, through a stop, a failure or a silence.
+//!
+//! What differs between the APIs is an [`Answer`]; it makes the message, and this makes sure that there is exactly one end.
+
+use async_stream::stream;
+use futures::stream::BoxStream;
+use tokio_util::sync::CancellationToken;
+
+use super::StreamEvent;
+use super::error::ProviderError;
+use super::sse::Event;
+use super::transport::{Call, Transport};
+use crate::app::native::AssistantMessage;
+
+/// Tells the time as Unix time in ms.
+pub(super) type Clock = fn() -> i64;
+
+/// One answer while it streams.
+pub(super) trait Answer: Send + 'static {
+    fn message(&self) -> &AssistantMessage;
+
+    /// True when the provider has said how the answer ended; only counts may still follow.
+    fn is_finished(&self) -> bool;
+
+    /// Reads one event and appends the steps that it makes.
+    fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError>;
+
+    /// Appends the steps that are owed when the stream is over or was stopped.
+    fn close(&mut self, out: &mut Vec<StreamEvent>);
+
+    /// The message of an answer that the provider ended.
+    fn end(self) -> StreamEvent;
+
+    /// The message of an answer that failed; it keeps what was said.
+    fn fail(self, error: &ProviderError) -> StreamEvent;
+
+    /// The message of an answer that was stopped.
+    fn abort(self) -> StreamEvent;
+}
+
+/// What follows an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    More,
+    /// The provider's own end mark: nothing follows.
+    Done,
+}
+
+/// Sends `call` and tells what `answer` makes of what comes back.
+pub(super) fn listen<A: Answer>(
+    transport: Transport,
+    call: Call,
+    mut answer: A,
+    cancel: CancellationToken,
+) -> BoxStream<'static, StreamEvent> {
+    Box::pin(stream! {
+        let mut reply = match cancel.run_until_cancelled(transport.open(&call)).await {
+            Some(Ok(reply)) => reply,
+            Some(Err(error)) => return yield answer.fail(&error),
+            None => return yield answer.abort(),
+        };
+        yield StreamEvent::Start(answer.message().clone());
+        let mut events = Vec::new();
+        loop {
+            let limits = transport.limits();
+            let limit = if answer.is_finished() { limits.tail } else { limits.idle };
+            let read = match cancel.run_until_cancelled(reply.next(limit)).await {
+                Some(Ok(Some(event))) => answer.read(&event, &mut events),
+                Some(Ok(None)) => Ok(Flow::Done),
+                // The answer is whole; only the usage behind it is lost.
+                Some(Err(_)) if answer.is_finished() => Ok(Flow::Done),
+                Some(Err(error)) => Err(error),
+                None => break,
+            };
+            for event in events.drain(..) {
+                yield event;
+            }
+            match read {
+                Ok(Flow::More) => {}
+                Ok(Flow::Done) => break,
+                Err(error) => return yield answer.fail(&call.scrub(error)),
+            }
+        }
+        drop(reply);
+        answer.close(&mut events);
+        for event in events.drain(..) {
+            yield event;
+        }
+        yield if cancel.is_cancelled() { answer.abort() } else { answer.end() };
+    })
+}
