@@ -164,7 +164,7 @@ impl Run<'_> {
             match event {
                 StreamEvent::Start(message) => {
                     started = true;
-                    self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(message) }).await?;
+                    self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(*message) }).await?;
                 }
                 StreamEvent::Update { event, whole } => {
                     self.sink.emit(AgentEvent::update(event, whole.map(|whole| *whole))).await?;

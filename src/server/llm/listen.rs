@@ -59,7 +59,7 @@ pub(super) fn listen<A: Answer>(
             Some(Err(error)) => return yield answer.fail(&error),
             None => return yield answer.abort(),
         };
-        yield StreamEvent::Start(answer.message().clone());
+        yield StreamEvent::Start(Box::new(answer.message().clone()));
         let mut events = Vec::new();
         loop {
             let limits = transport.limits();

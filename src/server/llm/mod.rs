@@ -88,7 +88,7 @@ impl ToolSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// The answer has begun; missing when the request failed before its stream.
-    Start(AssistantMessage),
+    Start(Box<AssistantMessage>),
     /// One step. `whole` is there when folding `event` into the message so far does not give the message exactly.
     Update { event: AssistantEvent, whole: Option<Box<AssistantMessage>> },
     /// The finished answer; exactly one, and last.

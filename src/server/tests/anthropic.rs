@@ -135,7 +135,7 @@ async fn a_reader_that_folds_has_the_message_wherever_its_bytes_are_cut() {
     let mut reader = AssistantMessage::default();
     for event in &whole {
         match event {
-            StreamEvent::Start(message) => reader = message.clone(),
+            StreamEvent::Start(message) => reader = (**message).clone(),
             StreamEvent::Update { whole: Some(message), .. } => reader.clone_from(message),
             StreamEvent::Update { event, whole: None } => fold(&mut reader, event),
             StreamEvent::End(message) => assert_eq!(reader.content, message.content),

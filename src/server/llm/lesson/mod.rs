@@ -94,7 +94,7 @@ impl Dialect for Lesson {
                 timestamp: now,
                 ..AssistantMessage::default()
             };
-            yield StreamEvent::Start(message.clone());
+            yield StreamEvent::Start(Box::new(message.clone()));
             for (index, block) in blocks.iter().enumerate() {
                 for event in pace::events(index, block) {
                     if cancelled_while_waiting(&cancel, pace).await {

@@ -96,7 +96,7 @@ impl Asked {
     /// Begins the answer; the first piece does so by itself.
     pub(crate) fn start(&mut self) {
         if !std::mem::replace(&mut self.started, true) {
-            self.send(StreamEvent::Start(self.message.clone()));
+            self.send(StreamEvent::Start(Box::new(self.message.clone())));
         }
     }
 
@@ -241,7 +241,7 @@ impl Dialect for Driven {
                     }
                 };
                 match &event {
-                    StreamEvent::Start(whole) => message = whole.clone(),
+                    StreamEvent::Start(whole) => message = (**whole).clone(),
                     StreamEvent::Update { whole: Some(whole), .. } => message.clone_from(whole),
                     StreamEvent::Update { event, whole: None } => fold(&mut message, event),
                     StreamEvent::End(_) => {
