@@ -232,7 +232,7 @@ impl Said {
                 (rest, AssistantEvent::ThinkingEnd { content_index, content })
             }
             KnownBlock::ToolCall(call) => {
-                let tool_call = ToolCallEntry::ToolCall(finished_call(call, &mut self.ids));
+                let tool_call = Box::new(ToolCallEntry::ToolCall(finished_call(call, &mut self.ids)));
                 (None, AssistantEvent::ToolCallEnd { content_index, tool_call })
             }
             KnownBlock::Image(_) => return,

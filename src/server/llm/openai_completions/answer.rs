@@ -105,7 +105,7 @@ impl Answer for Chat {
                     AssistantEvent::ThinkingEnd { content_index, content }
                 }
                 Block::Known(KnownBlock::ToolCall(call)) => {
-                    let tool_call = ToolCallEntry::ToolCall(finished_call(call, &mut ids));
+                    let tool_call = Box::new(ToolCallEntry::ToolCall(finished_call(call, &mut ids)));
                     AssistantEvent::ToolCallEnd { content_index, tool_call }
                 }
                 Block::Known(KnownBlock::Image(_)) | Block::Other(_) => continue,

@@ -128,7 +128,10 @@ impl Asked {
         self.step(AssistantEvent::ToolCallDelta { content_index, delta }, false);
         call.arguments = args.clone();
         call.partial_args = None;
-        self.step(AssistantEvent::ToolCallEnd { content_index, tool_call: ToolCallEntry::ToolCall(call) }, false);
+        self.step(
+            AssistantEvent::ToolCallEnd { content_index, tool_call: Box::new(ToolCallEntry::ToolCall(call)) },
+            false,
+        );
     }
 
     /// The end of the answer.
