@@ -240,6 +240,8 @@ impl Session {
                 let _ = self.submitted.try_set(false);
             }
             AgentEvent::TurnSettled => {
+                // What waits now must show together with the end of the run.
+                self.refresh();
                 let _ = self.running.try_set(false);
                 let _ = self.submitted.try_set(false);
                 let _ = self.link.try_set(Link::Resting);
