@@ -1,0 +1,547 @@
+//! What a learner's note asks of a plan: a small, careful reader. What it does not understand it hands back, so that it can
+//! be said; it never takes a block that was not named.
+
+use super::act::{Act, Found, find, takes_blocks};
+use super::name::{Bare, Count, Mention, Names, is_noun, narrow};
+use super::note::{Clause, Joint, clauses};
+use super::words::singular;
+
+/// A note as it was understood. Blocks are told by their place in the lesson.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    pub(super) requests: Vec<Request>,
+    pub(super) troubles: Vec<Trouble>,
+    /// One of the requests was made in words that can hardly mean anything but the plan.
+    pub(super) is_firm: bool,
+}
+
+/// One thing that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Request {
+    Drop(Vec<usize>),
+    /// To leave out everything.
+    DropAll,
+    /// To leave out what the learner knows, without saying what that is.
+    DropKnown,
+    Keep(Vec<usize>),
+    Only(Vec<usize>),
+    First(Vec<usize>),
+    Last(Vec<usize>),
+    Beside { moved: Vec<usize>, side: Side, anchor: usize },
+    Swap(Vec<usize>),
+    Brief(Vec<usize>),
+    Full(Vec<usize>),
+    Reverse,
+    Shorter,
+    Longer,
+    Undo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+/// Something in a note that can't be done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Trouble {
+    /// A scripted lesson can't change this part of itself.
+    Beyond(&'static str),
+    /// These words of the learner's were not understood.
+    Unclear(String),
+    /// These words ask for something and name no block for it.
+    WhichBlock(String),
+    /// Several blocks have this in them.
+    Several { words: String, blocks: Vec<usize> },
+    /// The plan has no block of this number.
+    TooFar(usize),
+    /// These blocks are not wanted where they are, and no other place is said.
+    Elsewhere(Vec<usize>),
+    /// These blocks were named, and nothing is said of what to do with them.
+    What(Vec<usize>),
+}
+
+/// What a scripted lesson can't change, with the words that ask for it.
+const BEYOND: [(&str, &[&str]); 6] = [
+    ("the questions and exercises", &["question", "exercise", "quiz", "quizze", "practice", "practise", "homework", "task", "test"]),
+    ("the examples", &["example", "story", "analogy"]),
+    ("the pictures and demos", &["picture", "image", "diagram", "drawing", "video", "audio", "animation", "demo", "visual", "chart", "graph", "illustration"]),
+    ("the language", &[
+        "language", "translate", "german", "deutsch", "french", "français", "spanish", "español", "italian", "portuguese",
+        "dutch", "russian", "chinese", "japanese", "korean", "polish", "turkish", "arabic", "hindi", "english",
+    ]),
+    ("the level", &["advanced", "harder", "hard", "difficult", "easier", "easy", "simpler", "beginner", "expert", "level"]),
+    ("the pace", &["slow", "slower", "slowly", "fast", "faster", "speed", "pace"]),
+];
+/// How many entries of [`BEYOND`] take the whole clause: "no questions on division" says nothing of division itself.
+const WHOLE: usize = 3;
+/// Words for how deep something goes. Beside a block they ask for all of it.
+const DEPTH: [&str; 8] = ["detail", "details", "detailed", "depth", "deep", "deeper", "thorough", "thoroughly"];
+
+/// Words that ask for nothing.
+const IDLE: [&str; 111] = [
+    "a", "an", "the", "i", "you", "we", "me", "us", "my", "your", "it", "is", "are", "am", "was", "be", "been", "that",
+    "this", "there", "here", "to", "of", "for", "in", "on", "at", "with", "by", "and", "or", "so", "if", "then", "well",
+    "please", "thanks", "thank", "ok", "okay", "yes", "no", "yeah", "hello", "hi", "hey", "good", "great", "fine", "nice",
+    "perfect", "cool", "looks", "look", "sounds", "seems", "otherwise", "rest", "everything", "all", "else", "can",
+    "could", "would", "should", "will", "may", "might", "do", "does", "did", "d", "s", "m", "ll", "ve", "re", "let",
+    "like", "want", "need", "just", "maybe", "perhaps", "actually", "really", "very", "also", "too", "now", "again",
+    "think", "guess", "hope", "sorry", "right", "already", "have", "go", "what", "about", "how", "sure", "ones",
+    "rather", "bit", "nope", "yep", "change", "anything", "got",
+];
+const PRONOUNS: [&str; 11] = ["it", "them", "they", "those", "these", "that", "this", "both", "either", "ones", "one"];
+const ALL: [&str; 6] = ["all", "everything", "every", "anything", "whole", "entire"];
+const REST: [&str; 5] = ["rest", "others", "other", "else", "remaining"];
+
+/// Reads a note on the plan that `names` shows. `current` is the block that is being taught, for "this block".
+pub(super) fn read(note: &str, names: &Names, current: Option<usize>) -> Reading {
+    let mut reader = Reader {
+        names,
+        current,
+        reading: Reading::default(),
+        carried: None,
+        latest: None,
+        waiting: Vec::new(),
+        anchor: None,
+        last: Vec::new(),
+        seen: Vec::new(),
+    };
+    for clause in clauses(note, &names.titles()) {
+        reader.take(&clause);
+    }
+    reader.give_up_waiting();
+    reader.reading
+}
+
+/// Where the reading of a note is.
+struct Reader<'a> {
+    names: &'a Names,
+    current: Option<usize>,
+    reading: Reading,
+    /// What the clauses of a sentence so far ask for, which a clause that only names blocks asks for as well.
+    carried: Option<Act>,
+    /// The last act of the note, which "but not …" turns around.
+    latest: Option<Act>,
+    /// Blocks that were named before it was said what is to become of them.
+    waiting: Vec<usize>,
+    /// Of "before …, do …": the block beside which the next one goes.
+    anchor: Option<(Side, usize)>,
+    /// The blocks that "it" and "them" mean.
+    last: Vec<usize>,
+    /// All blocks that the note has named.
+    seen: Vec<usize>,
+}
+
+/// What some words hold.
+struct Parsed {
+    found: Option<Found>,
+    blocks: Vec<usize>,
+    /// Where the first block is named.
+    at: usize,
+    /// Nothing is said beside that.
+    is_bare: bool,
+    troubles: Vec<Trouble>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, clause: &Clause<'_>) {
+        if clause.joint == Joint::Begins && !has(&clause.words, &["too", "also"]) {
+            self.carried = None;
+        }
+        if clause.words.iter().all(|word| IDLE.contains(&word.as_str()) || is_noun(word) || word == "plan") {
+            if has(&clause.words, &ALL) && has(&clause.words, &["want", "need", "like"]) {
+                join(&mut self.reading.requests, Request::Longer);
+            }
+            return;
+        }
+        let beyond = beyond(&clause.words);
+        if let Some((what, _)) = beyond {
+            self.trouble(Trouble::Beyond(what));
+        }
+        let is_told = match beyond {
+            Some((_, Extent::Clause)) => return,
+            Some((_, Extent::Word)) => true,
+            None => false,
+        };
+        if !self.excepts(clause) && !self.replaces(clause) && !self.places(clause) {
+            let parsed = self.parse(&clause.words);
+            self.carry_out(clause, parsed, is_told);
+        }
+    }
+
+    fn parse(&self, words: &[String]) -> Parsed {
+        let mut taken = vec![false; words.len()];
+        let mut mentions = self.names.phrases(words, &mut taken);
+        let mut counts = self.names.numbers(words, &mut taken, Bare::IsOrder);
+        let takes_more = words.len() <= 3 && self.carried.is_some_and(|act| !matches!(act, Act::First | Act::Last));
+        if takes_blocks(words) || takes_more {
+            counts.extend(self.names.numbers(words, &mut taken, Bare::Counts));
+        }
+        let found = find(words, &mut taken);
+        mentions.extend(self.names.single_words(words, &mut taken));
+        let mut troubles = Vec::new();
+        for count in counts {
+            match count {
+                Count::Blocks(mention) => mentions.push(mention),
+                Count::TooFar(number) => troubles.push(Trouble::TooFar(number)),
+            }
+        }
+        // In "skip the parts that I know", the parts are no name.
+        let is_relative = has(words, &["know"]) && found.is_some_and(|found| found.act != Act::Know);
+        if mentions.is_empty() && troubles.is_empty() && !is_relative {
+            mentions.extend(self.names.plain_id(words, &mut taken));
+        }
+        narrow(&mut mentions);
+        mentions.sort_by_key(|mention| mention.at);
+        let mut blocks = Vec::new();
+        for Mention { blocks: named, words, is_choice, .. } in &mentions {
+            // What all stays anyway need not be told apart.
+            if *is_choice && found.is_none_or(|found| found.act != Act::Keep) {
+                troubles.push(Trouble::Several { words: words.clone(), blocks: named.clone() });
+            } else {
+                add(&mut blocks, named);
+            }
+        }
+        let at = mentions.first().map_or(words.len(), |mention| mention.at);
+        let is_idle = |(at, word): (usize, &String)| {
+            taken[at] || IDLE.contains(&word.as_str()) || is_noun(word) || word == "not"
+        };
+        Parsed { found, blocks, at, is_bare: words.iter().enumerate().all(is_idle), troubles }
+    }
+
+    fn carry_out(&mut self, clause: &Clause<'_>, parsed: Parsed, is_told: bool) {
+        let Parsed { found, blocks: named, at, is_bare, troubles } = parsed;
+        let is_told = is_told || !troubles.is_empty();
+        let is_vague = !is_bare
+            && has(&clause.words, &["less", "fewer", "more", "many", "much"])
+            && !has(&clause.words, &DEPTH);
+        self.reading.troubles.extend(troubles);
+        if let Some((side, anchor)) = self.anchor.take()
+            && !named.is_empty()
+            && found.is_none_or(|found| matches!(found.act, Act::Keep | Act::Move | Act::First))
+        {
+            return self.push_beside(named, side, anchor);
+        }
+        let Some(found) = found else {
+            return match self.carried {
+                _ if named.is_empty() && (is_told || clause.joint == Joint::Reason) => {}
+                _ if named.is_empty() => self.trouble(Trouble::Unclear(clause.text.to_owned())),
+                Some(act) if is_bare => self.push(act, named),
+                Some(_) | None => self.wait(named),
+            };
+        };
+        let act = match found.act {
+            Act::Not => self.turned_around(),
+            act => act,
+        };
+        let comes_before = named.is_empty() || at < found.at;
+        let mut blocks = if comes_before { std::mem::take(&mut self.waiting) } else { Vec::new() };
+        add(&mut blocks, &named);
+        if blocks.is_empty() {
+            blocks = self.meant_by_pronoun(&clause.words);
+        }
+        if blocks.is_empty() && (is_vague || found.act == Act::Not) {
+            // "More of something" that is no block, or "not that".
+            return if is_bare || is_told { } else { self.trouble(Trouble::Unclear(clause.text.to_owned())) };
+        }
+        if blocks.is_empty() {
+            return self.without_block(act, clause, found.is_firm, is_told);
+        }
+        self.give_up_waiting();
+        self.reading.is_firm |= found.is_firm;
+        self.push(act, blocks);
+    }
+
+    /// What "not" alone asks for.
+    fn turned_around(&self) -> Act {
+        match self.latest {
+            Some(Act::Drop | Act::Know) => Act::Keep,
+            // "Start with this one, not that one" leaves that one where it is.
+            Some(Act::First | Act::Last | Act::Swap | Act::Brief) => Act::Keep,
+            Some(Act::Keep | Act::Only | Act::Full | Act::Move | Act::Not | Act::Elsewhere | Act::Reverse | Act::Undo)
+            | None => Act::Drop,
+        }
+    }
+
+    fn meant_by_pronoun(&self, words: &[String]) -> Vec<usize> {
+        let this = words.windows(2).any(|pair| matches!(pair[0].as_str(), "this" | "current" | "the") && is_noun(&pair[1]));
+        match self.current {
+            Some(current) if this => vec![current],
+            Some(_) | None if has(words, &PRONOUNS) => self.last.clone(),
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    /// An act with no block to it: it may be about the whole plan.
+    fn without_block(&mut self, act: Act, clause: &Clause<'_>, is_firm: bool, is_told: bool) {
+        let words = &clause.words;
+        let rest: Vec<usize> = self.names.shown().iter().copied().filter(|block| !self.seen.contains(block)).collect();
+        let is_rest = has(words, &REST) && !self.seen.is_empty();
+        let knows = has(words, &["know", "knew", "known", "understand"]);
+        let request = match act {
+            Act::Keep | Act::Only | Act::Full if is_rest => return,
+            Act::Drop if is_rest => Request::Drop(rest),
+            Act::Drop if knows => Request::DropKnown,
+            Act::Drop | Act::Know if has(words, &ALL) => Request::DropAll,
+            // "Keep all of it" and "don't skip anything" want nothing changed.
+            Act::Keep if has(words, &ALL) && (has(words, &["keep", "leave"]) || has(words, &["not", "never"])) => return,
+            Act::Keep | Act::Full if has(words, &ALL) => Request::Longer,
+            Act::Full if has(words, &DEPTH) => return self.trouble(Trouble::Beyond("the level")),
+            Act::Brief => Request::Shorter,
+            Act::Full if !knows => Request::Longer,
+            Act::Reverse => Request::Reverse,
+            Act::Undo => Request::Undo,
+            _ if is_told || clause.joint == Joint::Reason => return,
+            Act::First if words.iter().all(|word| IDLE.contains(&word.as_str()) || is_start(word)) => return,
+            Act::Drop | Act::Know | Act::Only | Act::First | Act::Last | Act::Swap | Act::Elsewhere => {
+                return self.trouble(Trouble::WhichBlock(clause.text.to_owned()));
+            }
+            Act::Keep | Act::Full | Act::Move | Act::Not => {
+                return self.trouble(Trouble::Unclear(clause.text.to_owned()));
+            }
+        };
+        self.reading.is_firm |= is_firm;
+        self.carried = None;
+        self.latest = Some(act);
+        if !self.reading.requests.contains(&request) {
+            self.reading.requests.push(request);
+        }
+    }
+
+    /// "… except …": the one side gets what the other does not.
+    fn excepts(&mut self, clause: &Clause<'_>) -> bool {
+        let words = &clause.words;
+        let is_border = |word: &str| matches!(word, "except" | "excepting" | "besides" | "apart");
+        let than = || words.windows(2).position(|pair| pair[0] == "other" && pair[1] == "than");
+        let Some(at) = words.iter().position(|word| is_border(word)).or_else(than) else { return false };
+        let (left, right) = (self.parse(&words[..at]), self.parse(&words[at + 1..]));
+        if right.blocks.is_empty() {
+            return false;
+        }
+        let act = left.found.map(|found| found.act).or(self.latest);
+        self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
+        let drops = matches!(act, Some(Act::Drop | Act::Know));
+        if has(&words[..at], &["nothing"]) || drops && has(&words[..at], &ALL) {
+            self.push(Act::Only, right.blocks);
+        } else if drops && self.reading.requests.last() == Some(&Request::DropAll) {
+            self.reading.requests.pop();
+            self.push(Act::Only, right.blocks);
+        } else {
+            if let Some(act) = act.filter(|_| !left.blocks.is_empty()) {
+                self.push(act, left.blocks);
+            }
+            self.push(if drops { Act::Keep } else { Act::Drop }, right.blocks);
+        }
+        true
+    }
+
+    /// "… instead of …", "… rather than …" and "replace … by …".
+    fn replaces(&mut self, clause: &Clause<'_>) -> bool {
+        let words = &clause.words;
+        let pair = |first: &str, second: &str| words.windows(2).position(|pair| pair[0] == first && pair[1] == second);
+        let (new, old, old_is_last) = if let Some(at) = pair("instead", "of").or_else(|| pair("rather", "than")) {
+            (self.parse(&words[..at]).blocks, self.parse(&words[at + 2..]).blocks, at > 0)
+        } else if let Some(at) = words.iter().position(|word| matches!(word.as_str(), "replace" | "substitute")) {
+            let Some(with) = words.iter().position(|word| matches!(word.as_str(), "with" | "by")) else { return false };
+            let old = words.get(at + 1..with).unwrap_or_default();
+            (self.parse(&words[with + 1..]).blocks, self.parse(old).blocks, false)
+        } else {
+            return false;
+        };
+        if old.is_empty() {
+            return false;
+        }
+        let mut kept = std::mem::take(&mut self.waiting);
+        add(&mut kept, &new);
+        self.reading.is_firm = true;
+        let mut acts = [(Act::Drop, old), (Act::Keep, kept)];
+        if old_is_last {
+            acts.reverse();
+        }
+        for (act, blocks) in acts {
+            self.push(act, blocks);
+            self.carried = Some(act);
+        }
+        true
+    }
+
+    /// "… before …" and "… after …"; with "everything" on the left it is about all blocks on that side.
+    fn places(&mut self, clause: &Clause<'_>) -> bool {
+        let words = &clause.words;
+        let Some(at) = words.iter().position(|word| matches!(word.as_str(), "before" | "after")) else { return false };
+        let side = if words[at] == "before" { Side::Before } else { Side::After };
+        let (left, right) = (self.parse(&words[..at]), self.parse(&words[at + 1..]));
+        let mut anchors = right.blocks;
+        if anchors.is_empty() {
+            anchors = self.meant_by_pronoun(&words[at + 1..]);
+        }
+        let Some(&anchor) = (match side {
+            Side::Before => anchors.first(),
+            Side::After => anchors.last(),
+        }) else {
+            // "Before everything else" is first of all.
+            let is_all = has(&words[at + 1..], &ALL) || has(&words[at + 1..], &REST);
+            if is_all && !left.blocks.is_empty() {
+                self.push(if side == Side::Before { Act::First } else { Act::Last }, left.blocks);
+                return true;
+            }
+            return false;
+        };
+        let act = left.found.map(|found| found.act);
+        let is_range = has(&words[..at], &ALL) || left.blocks.is_empty() && words[..at].iter().any(|word| is_noun(word));
+        if let Some(act) = act.filter(|act| is_range && !matches!(act, Act::Not)) {
+            let blocks = self.beside(side, anchor);
+            self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
+            self.push(act, blocks);
+            return true;
+        }
+        if let Some(act) = act.filter(|act| matches!(act, Act::Drop | Act::Know | Act::Only | Act::Brief | Act::Full)) {
+            self.push(act, left.blocks);
+            return true;
+        }
+        let mut moved = std::mem::take(&mut self.waiting);
+        add(&mut moved, &left.blocks);
+        if moved.is_empty() {
+            moved = self.meant_by_pronoun(&words[..at]);
+        }
+        if moved.is_empty() && clause.joint == Joint::GoesOn
+            && matches!(self.reading.requests.last(), Some(Request::First(_) | Request::Last(_)))
+        {
+            // "Earlier, before that one" says more exactly where.
+            self.reading.requests.pop();
+            moved.clone_from(&self.last);
+        }
+        if moved.is_empty() {
+            self.anchor = Some((side, anchor));
+            return true;
+        }
+        let is_denied = matches!(act, Some(Act::Not | Act::Elsewhere));
+        let side = match side {
+            Side::Before if is_denied => Side::After,
+            Side::After if is_denied => Side::Before,
+            side => side,
+        };
+        self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
+        self.push_beside(moved, side, anchor);
+        true
+    }
+
+    /// The blocks of the plan on this side of one of them.
+    fn beside(&self, side: Side, anchor: usize) -> Vec<usize> {
+        let shown = self.names.shown();
+        let Some(at) = shown.iter().position(|&block| block == anchor) else { return Vec::new() };
+        match side {
+            Side::Before => shown[..at].to_vec(),
+            Side::After => shown[at + 1..].to_vec(),
+        }
+    }
+
+    fn push_beside(&mut self, moved: Vec<usize>, side: Side, anchor: usize) {
+        let moved: Vec<usize> = moved.into_iter().filter(|&block| block != anchor).collect();
+        if moved.is_empty() {
+            return;
+        }
+        self.remember(&[anchor]);
+        self.remember(&moved);
+        self.carried = None;
+        self.latest = Some(Act::First);
+        self.reading.requests.push(Request::Beside { moved, side, anchor });
+    }
+
+    fn push(&mut self, act: Act, blocks: Vec<usize>) {
+        if blocks.is_empty() {
+            return;
+        }
+        self.remember(&blocks);
+        self.carried = Some(act);
+        self.latest = Some(act);
+        let request = match act {
+            Act::Drop | Act::Know => Request::Drop(blocks),
+            Act::Keep => Request::Keep(blocks),
+            Act::Only => Request::Only(blocks),
+            Act::First => Request::First(blocks),
+            Act::Last => Request::Last(blocks),
+            Act::Swap => Request::Swap(blocks),
+            Act::Brief => Request::Brief(blocks),
+            Act::Full => Request::Full(blocks),
+            Act::Reverse => Request::Reverse,
+            Act::Undo => Request::Undo,
+            Act::Elsewhere => return self.trouble(Trouble::Elsewhere(blocks)),
+            Act::Move | Act::Not => {
+                self.carried = None;
+                self.waiting = blocks;
+                return;
+            }
+        };
+        join(&mut self.reading.requests, request);
+    }
+
+    fn wait(&mut self, blocks: Vec<usize>) {
+        self.remember(&blocks);
+        add(&mut self.waiting, &blocks);
+    }
+
+    fn give_up_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if !waiting.is_empty() {
+            self.trouble(Trouble::What(waiting));
+        }
+    }
+
+    fn remember(&mut self, blocks: &[usize]) {
+        self.last = blocks.to_vec();
+        add(&mut self.seen, blocks);
+    }
+
+    fn trouble(&mut self, trouble: Trouble) {
+        if !self.reading.troubles.contains(&trouble) {
+            self.reading.troubles.push(trouble);
+        }
+    }
+}
+
+/// How much of a clause is about what can't be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Clause,
+    Word,
+}
+
+fn beyond(words: &[String]) -> Option<(&'static str, Extent)> {
+    let asks = |any: &[&str]| words.iter().any(|word| any.contains(&singular(word).as_str()));
+    let at = BEYOND.iter().position(|(_, any)| asks(any))?;
+    Some((BEYOND[at].0, if at < WHOLE { Extent::Clause } else { Extent::Word }))
+}
+
+fn has(words: &[String], any: &[&str]) -> bool {
+    words.iter().any(|word| any.contains(&word.as_str()))
+}
+
+fn is_start(word: &str) -> bool {
+    matches!(word, "start" | "begin" | "first")
+}
+
+/// Adds what is not there yet.
+fn add(blocks: &mut Vec<usize>, more: &[usize]) {
+    for block in more {
+        if !blocks.contains(block) {
+            blocks.push(*block);
+        }
+    }
+}
+
+/// Adds a request, as one with the last if both ask for the same.
+fn join(requests: &mut Vec<Request>, request: Request) {
+    match (requests.last_mut(), &request) {
+        (Some(Request::Drop(blocks)), Request::Drop(more))
+        | (Some(Request::Keep(blocks)), Request::Keep(more))
+        | (Some(Request::Only(blocks)), Request::Only(more))
+        | (Some(Request::First(blocks)), Request::First(more))
+        | (Some(Request::Last(blocks)), Request::Last(more))
+        | (Some(Request::Swap(blocks)), Request::Swap(more))
+        | (Some(Request::Brief(blocks)), Request::Brief(more))
+        | (Some(Request::Full(blocks)), Request::Full(more)) => add(blocks, more),
+        _ => requests.push(request),
+    }
+}
