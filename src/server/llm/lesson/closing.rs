@@ -11,7 +11,7 @@ use super::probe::named;
 use super::reply::{Waiting, other_pack};
 use super::step::Step;
 use super::teach::{Lesson, Planned};
-use super::words::list;
+use super::words::{Set, list, words};
 
 /// The question that offers another lesson at the end.
 const FAREWELL: &str = "Would you like another lesson?";
@@ -29,16 +29,15 @@ impl<'a> Lesson<'a> {
             return None;
         }
         if self.has_parted() {
-            return match last {
-                None => Some(self.part(planned)),
-                Some(Heard::GoOn) => None,
-                Some(_) if self.told.is_some() => None,
-                Some(_) if !self.has_said_summary() => Some(self.part(planned)),
-                Some(_) => Some(
+            return match texts.last() {
+                Some(text) if resumes(text) || self.told.is_some() => None,
+                Some(_) if self.has_said_summary() => Some(
                     Step::thinking("The lesson has ended at the learner's wish.")
                         .maybe_say(self.reply(Waiting::Nothing))
+                        .or_say("You are welcome.")
                         .say("We ended the lesson here. To take it up again, write \"go on\"."),
                 ),
+                Some(_) | None => Some(self.part(planned)),
             };
         }
         if last != Some(Heard::Stop) {
@@ -61,7 +60,7 @@ impl<'a> Lesson<'a> {
             (Some(answered), _) => answered.answer.values.iter().any(|value| value == END),
             // "Yes" and "stop" say the same in words, "go on" says the opposite.
             (None, Some(Instead::Wrote(Heard::Stop))) => true,
-            (None, Some(Instead::Wrote(Heard::GoOn))) => self.after_parting().next().is_some_and(agrees),
+            (None, Some(Instead::Wrote(Heard::GoOn))) => self.after_parting().next().is_some_and(|text| !resumes(text)),
             (None, _) => false,
         }
     }
@@ -77,7 +76,10 @@ impl<'a> Lesson<'a> {
     }
 
     fn has_said_summary(&self) -> bool {
-        matches!(self.history.entries.iter().rev().find(|entry| matches!(entry, Entry::Said | Entry::Call(_))), Some(Entry::Said))
+        matches!(
+            self.history.entries.iter().rev().find(|entry| matches!(entry, Entry::Said | Entry::Call(_))),
+            Some(Entry::Said)
+        )
     }
 
     /// True when all blocks of the plan are done.
@@ -89,7 +91,7 @@ impl<'a> Lesson<'a> {
     fn part(&self, planned: &[Planned<'a>]) -> Step {
         let (begun, ahead): (Vec<&Planned<'a>>, Vec<&Planned<'a>>) =
             planned.iter().partition(|planned| self.answers(planned.block).next().is_some());
-        let titles: Vec<&str> = ahead.iter().map(|planned| planned.block.title.as_str()).collect();
+        let titles: Vec<String> = ahead.iter().map(|planned| format!("\"{}\"", planned.block.title)).collect();
         let left = if titles.is_empty() { String::new() } else { format!("Still to come: {}.", list(&titles)) };
         Step::thinking("The learner wants to end here. I sum up what the answers so far showed.")
             .say("### Summary so far")
@@ -101,7 +103,11 @@ impl<'a> Lesson<'a> {
 
     /// The summary; or, when that was said, a word on what the learner writes after the end.
     pub(super) fn close(&self, planned: &[Planned<'a>]) -> Step {
-        let is_lesson = |entry: &Entry<'_>| matches!(entry, Entry::Call(call) if call.question() != Some(FAREWELL));
+        let is_lesson = |entry: &Entry<'_>| match entry {
+            Entry::Call(call) => call.question() != Some(FAREWELL),
+            Entry::Accepted(_) => true,
+            _ => false,
+        };
         let entries = &self.history.entries;
         let last = entries.iter().rposition(is_lesson).unwrap_or(0);
         if entries[last..].iter().any(|entry| matches!(entry, Entry::Said)) {
@@ -109,8 +115,8 @@ impl<'a> Lesson<'a> {
         }
         let (_, reaction) = self.reaction();
         let taught = |block: &PackBlock| planned.iter().any(|planned| planned.block.id == block.id);
-        let left_out: Vec<&str> =
-            self.pack.blocks.iter().filter(|block| !taught(block)).map(|block| block.title.as_str()).collect();
+        let left_out = self.pack.blocks.iter().filter(|block| !taught(block));
+        let left_out: Vec<String> = left_out.map(|block| format!("\"{}\"", block.title)).collect();
         let opening = if left_out.is_empty() {
             "You have worked through the whole of it.".to_owned()
         } else {
@@ -206,8 +212,13 @@ impl<'a> Lesson<'a> {
         let step = Step::thinking("The lesson is over, and there is nothing scripted for what comes after it.")
             .maybe_say(self.reply(Waiting::Nothing))
             .say("This lesson is done.");
-        let others: Vec<&str> =
-            self.packs.all().iter().filter(|pack| pack.slug != self.pack.slug).map(|pack| pack.title.as_str()).collect();
+        let others: Vec<&str> = self
+            .packs
+            .all()
+            .iter()
+            .filter(|pack| pack.slug != self.pack.slug)
+            .map(|pack| pack.title.as_str())
+            .collect();
         if others.is_empty() || !self.offers(ASK) {
             return step
                 .say("To go through it again, start a new chat. With a key for a real model you could go on freely.");
@@ -220,10 +231,8 @@ impl<'a> Lesson<'a> {
     }
 }
 
-/// True for a "yes" and its like.
-fn agrees(text: &str) -> bool {
-    let yes = ["yes", "yep", "yeah", "ok", "okay", "sure", "fine", "please", "right", "alright"];
-    let words = super::words::words(text);
-    let goes_on = words.iter().any(|word| matches!(word.as_str(), "go" | "on" | "continue" | "next" | "no" | "resume" | "keep"));
-    !goes_on && words.iter().any(|word| yes.contains(&word.as_str()))
+/// True for a text that asks to take the lesson up again, and does not only agree or thank.
+fn resumes(text: &str) -> bool {
+    let goes_on = Set("go on continue next resume proceed carry ready start no keep back");
+    heard(text) == Heard::GoOn && goes_on.is_in(&words(text))
 }

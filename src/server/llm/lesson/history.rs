@@ -111,7 +111,12 @@ impl<'a> History<'a> {
         let instead = match &entry {
             Entry::Learner(text) => Some(Instead::Wrote(heard(text))),
             Entry::Objection => Some(Instead::Objected),
-            Entry::Handoff(_) | Entry::Accepted(_) | Entry::Changes(_) | Entry::Hint | Entry::Aside | Entry::Said
+            Entry::Handoff(_)
+            | Entry::Accepted(_)
+            | Entry::Changes(_)
+            | Entry::Hint
+            | Entry::Aside
+            | Entry::Said
             | Entry::Call(_) => None,
         };
         let note = match &entry {
@@ -131,7 +136,8 @@ impl<'a> History<'a> {
         let at = self.entries.len() - asides;
         let (before, rest) = self.entries.split_at_mut(at.saturating_sub(1));
         let Some(Entry::Call(call)) = rest.first_mut() else { return false };
-        let is_closed = matches!(&call.outcome, Outcome::Answered(answered) if answered.verdict == Verdict::NotAnswered);
+        let is_closed =
+            matches!(&call.outcome, Outcome::Answered(answered) if answered.verdict == Verdict::NotAnswered);
         if !is_closed || call.instead.is_some() {
             return false;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::app::native::Plan;
 use crate::app::native::plan::PlanBlock;
 
-use super::words::{akin, singular, words};
+use super::words::{Set, akin, singular, words};
 
 /// The names of a lesson's blocks. Blocks are told by their place in the lesson.
 pub(super) struct Names {
@@ -52,23 +52,19 @@ pub(super) enum Count {
 }
 
 /// Words that stand in everybody's titles and notes and so tell no block from another.
-const COMMON: [&str; 76] = [
-    "a", "an", "the", "of", "and", "or", "to", "in", "with", "at", "is", "are", "it", "on", "for", "i", "you", "me",
-    "my", "how", "many", "which", "what", "one", "block", "step", "section", "lesson", "chapter", "thing", "stuff",
-    "plan", "bit", "topic", "please", "this", "that", "these", "those", "do", "does", "can", "could", "would", "want",
-    "like", "need", "about", "all", "be", "we", "let", "go", "everything", "anything", "else", "then", "learn",
-    "teach", "by", "from", "as", "some", "other", "your", "not", "no", "so", "too", "also", "them", "they", "if",
-    "there", "when", "up",
-];
+const COMMON: Set =
+    Set("a an the of and or to in with at is are it on for i you me my how many which what one block step section \
+     lesson chapter thing stuff plan bit topic please this that these those do does can could would want like \
+     need about all be we let go everything anything else then learn teach by from as some other your not no so \
+     too also them they if there when up");
 
 /// Words that never name a block alone, though a title may hold them.
-const WEAK: [&str; 24] = [
-    "whole", "multiple", "number", "single", "simple", "simplest", "large", "larger", "more", "end", "last", "first",
-    "second", "third", "mean", "time", "size", "long", "short", "new", "part", "fit", "rest", "form",
-];
+const WEAK: Set =
+    Set("whole multiple number single simple simplest large larger more end last first second third mean time size \
+     long short new part fit rest form");
 
 /// Nouns for any block.
-const BLOCK: [&str; 8] = ["block", "step", "part", "section", "chapter", "topic", "number", "lesson"];
+const BLOCK: Set = Set("block step part section chapter topic number lesson");
 
 const ORDINALS: [&str; 12] = [
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
@@ -76,10 +72,7 @@ const ORDINALS: [&str; 12] = [
 ];
 
 /// Words that may follow a bare number which names a block.
-const AROUND: [&str; 14] = [
-    "to", "through", "until", "before", "after", "first", "last", "out", "please", "instead", "too", "comes", "should",
-    "at",
-];
+const AROUND: Set = Set("to through until before after first last out please instead too comes should at");
 
 impl Names {
     /// The names of the blocks `all`, of which `plan` has some.
@@ -100,7 +93,11 @@ impl Names {
 
     /// Titles of several words, for [`clauses`](super::note::clauses).
     pub(super) fn titles(&self) -> Vec<Vec<String>> {
-        self.names.iter().filter(|name| name.kind == Kind::Title && name.words.len() > 1).map(|name| name.words.clone()).collect()
+        self.names
+            .iter()
+            .filter(|name| name.kind == Kind::Title && name.words.len() > 1)
+            .map(|name| name.words.clone())
+            .collect()
     }
 
     /// The blocks of the plan in its order.
@@ -135,12 +132,11 @@ impl Names {
         let holds = |name: &&Name| name.words.windows(run.len()).any(|window| window == run);
         let found: Vec<&Name> = self.names.iter().filter(holds).collect();
         let blocks = |found: &[&Name]| found.iter().map(|name| name.block).collect::<BTreeSet<_>>();
-        let is_telling = run.iter().any(|word| {
-            !is_common(word) && !WEAK.contains(&word.as_str()) && !self.is_everywhere(word)
-        });
+        let is_telling = run.iter().any(|word| !is_common(word) && !WEAK.has(word) && !self.is_everywhere(word));
         let whole: Vec<&Name> = found.iter().copied().filter(|name| name.words == run).collect();
         let own: Vec<&Name> = whole.iter().copied().filter(|name| name.kind != Kind::Concept).collect();
-        let best = [own, whole, if is_telling { found } else { Vec::new() }].into_iter().find(|names| !names.is_empty());
+        let best =
+            [own, whole, if is_telling { found } else { Vec::new() }].into_iter().find(|names| !names.is_empty());
         best.map(|names| blocks(&names).into_iter().collect()).unwrap_or_default()
     }
 
@@ -148,7 +144,7 @@ impl Names {
     pub(super) fn single_words(&self, words: &[String], taken: &mut [bool]) -> Vec<Mention> {
         let mut mentions: Vec<Mention> = Vec::new();
         for (at, word) in words.iter().enumerate() {
-            if taken[at] || is_common(word) || WEAK.contains(&singular(word).as_str()) {
+            if taken[at] || is_common(word) || WEAK.has(&singular(word)) {
                 continue;
             }
             let blocks = self.akin_to(word);
@@ -211,7 +207,7 @@ impl Names {
             return Some(self.range(words, at, first, 2));
         }
         if let Some(first) = digits(word(0)) {
-            let stands_alone = at + 1 == words.len() || AROUND.contains(&word(1));
+            let stands_alone = at + 1 == words.len() || AROUND.has(word(1));
             return stands_alone.then(|| self.range(words, at, first, 1));
         }
         let is_last = word(0) == "last";
@@ -262,12 +258,12 @@ pub(super) enum Bare {
 
 /// True for a word that tells no block from another.
 pub(super) fn is_common(word: &str) -> bool {
-    COMMON.contains(&word) || COMMON.contains(&singular(word).as_str())
+    COMMON.has(word) || COMMON.has(&singular(word))
 }
 
 /// True for "block", "parts" and the like.
 pub(super) fn is_noun(word: &str) -> bool {
-    BLOCK.contains(&singular(word).as_str())
+    BLOCK.has(&singular(word))
 }
 
 /// Where one mention leaves a choice between blocks of which another names one, that other decides.

@@ -1,6 +1,6 @@
 //! A learner's note cut into clauses: small pieces that ask for one thing each. It knows words and punctuation, not plans.
 
-use super::words::singular;
+use super::words::{Set, singular};
 
 /// One piece of a note.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub(super) fn clauses<'n>(note: &'n str, names: &[Vec<String>]) -> Vec<Clause<'n
             continue;
         }
         match token.gap {
-            Gap::Mark if ends[at] && CONNECTS.contains(&token.word.as_str()) => {}
+            Gap::Mark if ends[at] && CONNECTS.has(&token.word) => {}
             Gap::Stop | Gap::Mark => open.close(Joint::Begins, note, &mut clauses),
             Gap::Comma => open.close(Joint::GoesOn, note, &mut clauses),
             Gap::None => {}
@@ -77,10 +77,9 @@ enum Gap {
 }
 
 /// Words that go on with a sentence after a title, even one with a question mark.
-const CONNECTS: [&str; 22] = [
-    "comes", "come", "is", "are", "to", "at", "last", "first", "should", "can", "could", "may", "out", "before", "after",
-    "already", "too", "in", "instead", "has", "goes", "please",
-];
+const CONNECTS: Set =
+    Set("comes come is are to at last first should can could may out before after already too in instead has goes \
+     please");
 
 /// The clause that is being read.
 struct Open {
@@ -116,7 +115,9 @@ fn is_phrase(tokens: &[Token], at: usize) -> bool {
     let next = tokens.get(at + 1).map_or("", |token| token.word.as_str());
     let follows_same = at.checked_sub(1).is_some_and(|before| tokens[before].word == "same");
     match tokens[at].word.as_str() {
-        "so" => matches!(next, "long" | "much" | "many" | "far" | "short" | "quick" | "quickly" | "brief" | "fast" | "deep"),
+        "so" => {
+            matches!(next, "long" | "much" | "many" | "far" | "short" | "quick" | "quickly" | "brief" | "fast" | "deep")
+        }
         _ => follows_same || matches!(next, "well" | "before" | "it" | "they" | "planned" | "is" | "the" | "a"),
     }
 }
@@ -175,13 +176,15 @@ fn tokens(note: &str) -> Vec<Token> {
     tokens
 }
 
+/// Contractions as they are written in haste.
+const NEGATED: Set = Set("dont doesnt didnt cant cannot wont isnt arent neednt shouldnt wouldnt");
+
 /// Adds a word, with a contraction spelled out.
 fn push(tokens: &mut Vec<Token>, gap: &mut Gap, word: Option<(usize, String)>, to: usize) {
     let Some((from, word)) = word else { return };
-    let negated = ["dont", "doesnt", "didnt", "cant", "cannot", "wont", "isnt", "arent", "neednt", "shouldnt", "wouldnt"];
     let parts = match word.strip_suffix("n't") {
         Some(verb) => vec![verb.to_owned(), "not".to_owned()],
-        None if negated.contains(&word.as_str()) => vec!["do".to_owned(), "not".to_owned()],
+        None if NEGATED.has(&word) => vec!["do".to_owned(), "not".to_owned()],
         None => word.split('\'').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
     };
     for word in parts {
@@ -210,7 +213,10 @@ mod tests {
 
     #[test]
     fn a_note_is_cut_at_punctuation_and_conjunctions() {
-        check("Drop lifetimes, I know them, but keep borrowing.", &[". drop lifetimes", ", i know them", ". keep borrowing"]);
+        check(
+            "Drop lifetimes, I know them, but keep borrowing.",
+            &[". drop lifetimes", ", i know them", ". keep borrowing"],
+        );
         check("skip two and then three. Keep four", &[". skip two", ", three", ". keep four"]);
         check("skip it because it is hard", &[". skip it", "because it is hard"]);
         check("all but two", &[". all except two"]);

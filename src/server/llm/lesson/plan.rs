@@ -13,7 +13,7 @@ use super::probe::{Finding, assess, finding};
 use super::reply::{Listener, Waiting};
 use super::shelf::Packs;
 use super::step::Step;
-use super::words::{holds, list, words};
+use super::words::{Set, holds, list, words};
 
 /// The chat's plan as it stands.
 pub(super) struct Standing {
@@ -88,9 +88,12 @@ impl Planner<'_> {
         let all = self.blocks();
         let plan = self.plan_of(all.clone());
         let setting = Setting { plan: &plan, all: &all, done: &[], current: None, previous: None };
-        let texts: Vec<&str> = texts.iter().copied().filter(|text| !is_question(text)).collect();
-        let change = apply(&texts.join("\n"), setting);
-        (change.is_firm && !change.done.is_empty()).then_some(change)
+        let is_wish = |text: &&str| {
+            let change = apply(text, setting);
+            !is_question(text) && !change.done.is_empty() && is_plain(&change, &[*text])
+        };
+        let wishes: Vec<&str> = texts.iter().copied().filter(is_wish).collect();
+        (!wishes.is_empty()).then(|| apply(&wishes.join("\n"), setting))
     }
 
     /// Answers while the plan waits: changes it when that was asked for, and else says that it waits.
@@ -119,7 +122,7 @@ impl Planner<'_> {
     pub(super) fn change_course(&self, standing: &Standing) -> Course {
         let wishes = texts(self.history.asked());
         let change = self.changed(standing, &wishes);
-        let is_asked_for = change.is_firm && is_about_plan(&change, &wishes);
+        let is_asked_for = is_plain(&change, &wishes) && is_about_plan(&change, &wishes);
         if !is_asked_for || wishes.last().is_some_and(|text| heard(text) != Heard::Other) {
             return Course::Stays;
         }
@@ -224,11 +227,12 @@ impl Planner<'_> {
             }
             _ => {}
         }
-        let listener =
-            Listener { history: self.history, packs: self.packs, pack: self.pack, waiting: Waiting::Plan };
-        let has_said_so = self.history.plans().next().is_some_and(|(_, after)| {
-            after.iter().any(|entry| matches!(entry, Entry::Said))
-        });
+        let listener = Listener { history: self.history, packs: self.packs, pack: self.pack, waiting: Waiting::Plan };
+        let has_said_so = self
+            .history
+            .plans()
+            .next()
+            .is_some_and(|(_, after)| after.iter().any(|entry| matches!(entry, Entry::Said)));
         let step = step.maybe_say(listener.reply());
         if has_said_so {
             return step.or_say("The plan waits for your word.");
@@ -272,6 +276,15 @@ pub(super) fn goal(pack: &Pack, taught: &[&PackBlock]) -> String {
     }
 }
 
+/// True when a change was asked for so plainly that the texts can hardly be about anything else: with words for changing
+/// a plan, or in few words of which all are understood.
+fn is_plain(change: &Change, wishes: &[&str]) -> bool {
+    let is_short = wishes.iter().map(|text| words(text).len()).sum::<usize>() <= 6;
+    let has_numbers = wishes.iter().any(|text| text.contains(|character: char| character.is_ascii_digit()));
+    let is_bare = !change.has_trouble && !change.is_claim && !change.done.is_empty();
+    change.is_firm || is_short && is_bare && !has_numbers
+}
+
 /// True when a change answers to texts that were meant for the plan: not to a question, nor to words that were not
 /// understood.
 fn is_about_plan(change: &Change, wishes: &[&str]) -> bool {
@@ -283,11 +296,8 @@ fn is_about_plan(change: &Change, wishes: &[&str]) -> bool {
 
 /// True for a question that is no request, as "can we skip it?" is one.
 fn is_question(text: &str) -> bool {
-    let asking = [
-        "what", "why", "how", "when", "where", "who", "which", "is", "are", "was", "were", "do", "does", "did", "has",
-        "have", "had", "am",
-    ];
-    let begins = words(text).first().is_some_and(|word| asking.contains(&word.as_str()));
+    let asking = Set("what why how when where who which is are was were do does did has have had am");
+    let begins = words(text).first().is_some_and(|word| asking.has(word));
     text.trim_end().ends_with('?') && begins
 }
 

@@ -43,8 +43,9 @@ fn next(packs: &Packs, history: &History<'_>, tools: &[&str]) -> Step {
         return if tools.contains(&PLAN_INIT) {
             planner.propose()
         } else {
-            Step::thinking("I have no way to show a plan, and without a plan I don't teach.")
-                .say("I can't show you a plan, because plans are switched off here. Please switch them on in the settings.")
+            Step::thinking("I have no way to show a plan, and without a plan I don't teach.").say(
+                "I can't show you a plan, because plans are switched off here. Please switch them on in the settings.",
+            )
         };
     };
     if !standing.is_accepted {

@@ -8,14 +8,14 @@ use crate::app::native::marker::Assessment;
 use crate::app::native::plan::PROBE_DONE;
 use crate::app::native::question::{ASK, Verdict};
 
+use super::heard::{Heard, heard};
 use super::history::{Answered, Entry, History, Outcome};
 use super::pack::{Pack, ProbeItem, ProbeQuiz};
-use super::heard::{Heard, heard};
 use super::plan::Planner;
 use super::reply::{Again, Listener, WAITS, Waiting, again};
 use super::shelf::{Packs, score};
 use super::step::Step;
-use super::words::{list, words};
+use super::words::{Set, list, words};
 
 /// The question that offers the lessons.
 pub(super) const OFFER: &str = "Which lesson would you like?";
@@ -152,10 +152,8 @@ fn wants_no_more(history: &History<'_>) -> bool {
 
 fn declines_questions(text: &str) -> bool {
     let words = words(text);
-    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
-    let all = has(&["all", "questions", "quiz", "quizzes", "rest", "these", "those", "more"]);
-    let declines = has(&["skip", "no", "without", "enough", "stop"]) && has(&["questions", "quiz", "quizzes"]) && all;
-    let begins = has(&["just", "straight", "already", "simply", "directly"]) && has(&["start", "begin", "teach"]);
+    let declines = Set("skip no without enough stop").is_in(&words) && Set("questions quiz quizzes").is_in(&words);
+    let begins = Set("just straight simply directly").is_in(&words) && Set("start begin teach").is_in(&words);
     (declines || begins) && words.len() <= 10
 }
 
@@ -227,7 +225,8 @@ fn ahead(left: usize) -> String {
 
 fn finish(pack: &Pack, history: &History<'_>) -> Step {
     if history.calls().any(|call| call.name == PROBE_DONE && call.outcome == Outcome::Done) {
-        return Step::thinking("The first questions are over already.").say("The questions are done; the plan comes next.");
+        return Step::thinking("The first questions are over already.")
+            .say("The questions are done; the plan comes next.");
     }
     let (refusals, reason) = history.refusals(PROBE_DONE);
     if refusals >= 2 {
@@ -241,9 +240,11 @@ fn finish(pack: &Pack, history: &History<'_>) -> Step {
     } else {
         "Thank you, that was the last of these questions. Next I make a plan from your answers."
     };
-    Step::thinking("I sum up what the answers showed and go on to the plan.")
-        .say(said)
-        .call("probe-done", PROBE_DONE, json!({"assessment": assessment}))
+    Step::thinking("I sum up what the answers showed and go on to the plan.").say(said).call(
+        "probe-done",
+        PROBE_DONE,
+        json!({"assessment": assessment}),
+    )
 }
 
 /// What the probe found about one of its questions; from the handoff when the answer itself is not at hand.

@@ -2,7 +2,7 @@
 
 use super::name::is_common;
 use super::pack::{Pack, PackBlock};
-use super::words::{akin, singular, words};
+use super::words::{Set, akin, singular, words};
 
 /// A passage of a lesson.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,32 +16,50 @@ pub(super) struct Quote<'p> {
 const SHORT: usize = 320;
 
 /// Words of questions that say nothing of what is asked for.
-const ASKING: [&str; 34] = [
-    "what", "why", "how", "when", "where", "who", "which", "mean", "means", "meaning", "explain", "define", "definition",
-    "tell", "know", "understand", "say", "again", "word", "exactly", "difference", "between", "use", "used", "work",
-    "works", "call", "called", "has", "have", "was", "did", "get", "just",
-];
+const ASKING: Set =
+    Set("wrong right correct answer what why how when where who which mean means meaning explain define definition \
+     tell know understand say again word exactly difference between use used work works call called has have was \
+     did get just");
 
 /// What the lesson says about a term in `text`, or about the one or two words that a question is about.
 pub(super) fn find<'p>(pack: &'p Pack, text: &str) -> Option<Quote<'p>> {
     let asked = words(text);
     let terms = terms(pack);
     let holds = |term: &&Vec<String>| {
-        term.len() <= asked.len() && asked.windows(term.len()).any(|window| window.iter().zip(*term).all(|(word, part)| akin(word, part)))
+        term.len() <= asked.len()
+            && asked.windows(term.len()).any(|window| window.iter().zip(*term).all(|(word, part)| akin(word, part)))
     };
     let longest = terms.iter().filter(holds).map(Vec::len).max();
     let found = terms.iter().filter(holds).filter(|term| Some(term.len()) == longest);
     // Of terms of one length, the one that is in the text letter for letter comes first.
-    let exact = |term: &&Vec<String>| asked.windows(term.len()).any(|window| window.iter().map(|word| singular(word)).eq(term.iter().cloned()));
+    let exact = |term: &&Vec<String>| {
+        asked.windows(term.len()).any(|window| window.iter().map(|word| singular(word)).eq(term.iter().cloned()))
+    };
     let found: Vec<&Vec<String>> = found.collect();
     if let Some(term) = found.iter().find(|term| exact(term)).or(found.first()) {
         return about(pack, term);
     }
-    let is_asked_for = |word: &&String| word.len() > 2 && !is_common(word) && !ASKING.contains(&word.as_str());
-    let content: Vec<String> = asked.iter().filter(is_asked_for).map(|word| singular(word)).collect();
-    let is_question = asked.first().is_some_and(|word| ASKING.contains(&word.as_str()));
-    let is_short = (1..=2).contains(&content.len()) && content.iter().any(|word| word.chars().any(char::is_alphabetic));
-    if is_question && is_short { mentioning(pack, |words| content.iter().all(|word| words.contains(word))) } else { None }
+    let content = content(&asked);
+    let is_question = asked.first().is_some_and(|word| ASKING.has(word));
+    let is_short = (1..=2).contains(&content.len());
+    if is_question && is_short {
+        mentioning(pack, |words| content.iter().all(|word| words.contains(word)))
+    } else {
+        None
+    }
+}
+
+/// True when a text asks of something, and does not only say "why?" or "how is that?".
+pub(super) fn asks_of_something(text: &str) -> bool {
+    !content(&words(text)).is_empty()
+}
+
+/// The words of a question that say what it is about, in singular.
+fn content(asked: &[String]) -> Vec<String> {
+    let is_telling = |word: &&String| {
+        word.len() > 2 && word.chars().any(char::is_alphabetic) && !is_common(word) && !ASKING.has(word)
+    };
+    asked.iter().filter(is_telling).map(|word| singular(word)).collect()
 }
 
 /// The terms that the lesson explains: its concepts, and what it prints in bold.
@@ -74,7 +92,7 @@ fn about<'p>(pack: &'p Pack, term: &[String]) -> Option<Quote<'p>> {
         return Some(Quote { block, text: &proposition.statement });
     }
     for block in &pack.blocks {
-        for paragraph in prose(block).filter(|text| defines(text)) {
+        if let Some(paragraph) = prose(block).find(defines) {
             let sentence = sentences(paragraph).into_iter().find(defines).unwrap_or(paragraph);
             let is_short = paragraph.chars().count() <= SHORT && !paragraph.ends_with(':');
             return Some(Quote { block, text: if is_short { paragraph } else { sentence } });
@@ -88,7 +106,8 @@ fn about<'p>(pack: &'p Pack, term: &[String]) -> Option<Quote<'p>> {
 fn mentioning<'p>(pack: &'p Pack, passes: impl Fn(&[String]) -> bool) -> Option<Quote<'p>> {
     let recaps = pack.blocks.iter().map(|block| (block, block.recap.as_str()));
     let prose = pack.blocks.iter().flat_map(|block| prose(block).map(move |paragraph| (block, paragraph)));
-    let sentences = recaps.chain(prose).flat_map(|(block, text)| sentences(text).into_iter().map(move |text| (block, text)));
+    let sentences =
+        recaps.chain(prose).flat_map(|(block, text)| sentences(text).into_iter().map(move |text| (block, text)));
     sentences.into_iter().find(|(_, text)| passes(&stems(text))).map(|(block, text)| Quote { block, text })
 }
 
@@ -119,16 +138,16 @@ fn stems(text: &str) -> Vec<String> {
 fn sentences(text: &str) -> Vec<&str> {
     let (mut sentences, mut from) = (Vec::new(), 0);
     let (mut is_code, mut is_formula) = (false, false);
+    let ends =
+        |is_inside: bool, next: Option<&(usize, char)>| !is_inside && next.is_none_or(|(_, next)| next.is_whitespace());
     let mut characters = text.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
         match character {
             '`' => is_code = !is_code,
             '$' => is_formula = !is_formula && !is_code,
-            '.' | '?' | '!' if !is_code && !is_formula => {
-                if characters.peek().is_none_or(|(_, next)| next.is_whitespace()) {
-                    sentences.push(text[from..=at].trim());
-                    from = at + 1;
-                }
+            '.' | '?' | '!' if ends(is_code || is_formula, characters.peek()) => {
+                sentences.push(text[from..=at].trim());
+                from = at + 1;
             }
             _ => {}
         }
@@ -153,7 +172,9 @@ mod tests {
                 assert_eq!(found.block.id, block, "{question}: {}", found.text);
                 assert!(found.text.contains(words), "{question}: {}", found.text);
             }
-            (found, expected) => assert_eq!(found.map(|found| found.text), expected.map(|(_, words)| words), "{question}"),
+            (found, expected) => {
+                assert_eq!(found.map(|found| found.text), expected.map(|(_, words)| words), "{question}")
+            }
         }
     }
 

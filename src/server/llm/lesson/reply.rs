@@ -8,7 +8,7 @@ use super::history::{Call, Entry, History, Instead};
 use super::pack::{ANY, Pack, PackQuiz};
 use super::quote;
 use super::shelf::{Packs, score};
-use super::words::words;
+use super::words::{Set, words};
 
 /// What waits while the learner writes.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,10 @@ pub(super) enum Waiting<'p> {
     Probe(&'p [String]),
     Plan,
     /// A quiz, with the recap of its block unless that was said just before.
-    Quiz { quiz: &'p PackQuiz, recap: Option<&'p str> },
+    Quiz {
+        quiz: &'p PackQuiz,
+        recap: Option<&'p str>,
+    },
     Nothing,
 }
 
@@ -41,8 +44,17 @@ pub(super) fn again(history: &History<'_>, question: &str) -> Again {
         return Again::Stop;
     }
     let talks = |heard: Heard| !matches!(heard, Heard::GoOn | Heard::Stop);
-    let is_talk = |call: &&Call<'_>| matches!(call.instead, Some(Instead::Wrote(heard)) if talks(heard));
-    let earlier = history.unanswered(question).filter(is_talk).count();
+    // A wish to go on begins anew.
+    let goes_on = |entry: &Entry<'_>| matches!(entry, Entry::Learner(text) if heard(text) == Heard::GoOn);
+    let from = history.entries.iter().rposition(goes_on).map_or(0, |last| last + 1);
+    let is_talk = |entry: &&Entry<'_>| match entry {
+        Entry::Call(call) => {
+            let wrote = matches!(call.instead, Some(Instead::Wrote(heard)) if talks(heard));
+            wrote && call.question() == Some(question) && call.answered().is_none()
+        }
+        _ => false,
+    };
+    let earlier = history.entries[from..].iter().filter(is_talk).count();
     if earlier >= 2 && texts.last().is_some_and(|text| talks(heard(text))) { Again::Wait } else { Again::Pose }
 }
 
@@ -65,7 +77,7 @@ impl Listener<'_> {
     pub(super) fn reply(&self) -> Option<String> {
         let texts = self.history.new_texts();
         if let Some(text) = texts.iter().rev().find(|text| heard(text) != Heard::GoOn) {
-            return Some(self.to_text(text));
+            return Some(self.reply_to(text));
         }
         let tail = self.history.tail();
         if tail.iter().any(|entry| matches!(entry, Entry::Hint)) {
@@ -85,7 +97,7 @@ impl Listener<'_> {
     }
 
     /// Replies to one text.
-    pub(super) fn to_text(&self, text: &str) -> String {
+    fn reply_to(&self, text: &str) -> String {
         if let Some(other) = other_pack(self.packs, self.pack, text) {
             return format!(
                 "For \"{}\", start a new chat and ask for it there; this chat is about {}.",
@@ -132,17 +144,20 @@ impl Listener<'_> {
         }
     }
 
-    /// Says why the answer before was right or wrong.
+    /// Says why the answer before was right or wrong, unless the text asks why of something else.
     fn why(&self, text: &str) -> String {
         if let Some(found) = self.found(text) {
             return found;
+        }
+        let Waiting::Quiz { quiz: open, .. } = self.waiting else { return self.honest() };
+        if quote::asks_of_something(text) {
+            return self.honest();
         }
         let answered = self.history.calls().rev().find(|call| call.answered().is_some());
         let quiz = answered.and_then(|call| {
             let question = call.question()?;
             self.pack.quizzes().map(|(_, quiz)| quiz).find(|quiz| quiz.question == question)
         });
-        let Waiting::Quiz { quiz: open, .. } = self.waiting else { return self.honest() };
         let is_first = self.history.unanswered(&open.question).count() <= 1;
         match quiz.filter(|_| is_first) {
             Some(quiz) => format!("If you mean the question before: {}", quiz.explanation),
@@ -152,7 +167,13 @@ impl Listener<'_> {
 
     fn answer(&self, text: &str) -> String {
         if self.is_answer(text) {
-            return "That reads like an answer. Please give it in the form of the question, so that it counts.".to_owned();
+            return "That reads like an answer. Please give it in the form of the question, so that it counts."
+                .to_owned();
+        }
+        let is_about_me = Set("ai bot robot human chatgpt chatbot scripted").is_in(&words(text));
+        if is_about_me {
+            return "I am a scripted teacher: no AI model is at work, and I say only what was written for this lesson."
+                .to_owned();
         }
         self.found(text).unwrap_or_else(|| self.honest())
     }
@@ -187,12 +208,11 @@ impl Listener<'_> {
     }
 
     fn honest(&self) -> String {
-        let is_other = |entry: &&Entry<'_>| matches!(entry, Entry::Learner(text) if heard(text) == Heard::Other);
-        let earlier = self.history.entries.iter().filter(is_other).count();
+        let earlier = self.history.entries.iter().filter(|entry| matches!(entry, Entry::Learner(_))).count();
         let honest = match earlier % 3 {
-            0 => "I can't answer that: I am scripted, and I know only what this lesson says.",
-            1 => "My lesson says nothing on that. It was written beforehand, and I only follow it.",
-            _ => "That goes beyond my lesson, and being scripted I have no words of my own.",
+            0 => "My lesson says nothing on that. It was written beforehand, and I only follow it.",
+            1 => "That goes beyond my lesson, and being scripted I have no words of my own.",
+            _ => "I can't answer that: I am scripted, and I know only what this lesson says.",
         };
         match self.waiting {
             Waiting::Quiz { .. } => format!("{honest} What I can give you is a hint: write \"hint\"."),
@@ -203,9 +223,9 @@ impl Listener<'_> {
 
 /// True when `text` is `answer`, perhaps after "I think it is" and before more words.
 fn begins_with(text: &str, answer: &str) -> bool {
-    let lead = ["i", "think", "it", "s", "is", "the", "answer", "maybe", "be", "must", "would", "say", "its"];
+    let lead = Set("i think it s is the answer maybe be must would say its");
     let lower = text.trim().to_lowercase();
-    let led = words(&lower).iter().take_while(|word| lead.contains(&word.as_str())).count();
+    let led = words(&lower).iter().take_while(|word| lead.has(word)).count();
     let mut rest = lower.as_str();
     for _ in 0..led {
         let word = rest.trim_start_matches(|character: char| !character.is_alphanumeric());

@@ -4,7 +4,7 @@
 use super::act::{Act, Found, find, takes_blocks};
 use super::name::{Bare, Count, Mention, Names, is_noun, narrow};
 use super::note::{Clause, Joint, clauses};
-use super::words::singular;
+use super::words::{Set, singular};
 
 /// A note as it was understood. Blocks are told by their place in the lesson.
 #[derive(Debug, Default, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) struct Reading {
     pub(super) troubles: Vec<Trouble>,
     /// One of the requests was made in words that can hardly mean anything but the plan.
     pub(super) is_firm: bool,
+    /// One of the requests is no more than a word on what the learner knows.
+    pub(super) is_claim: bool,
 }
 
 /// One thing that is asked for.
@@ -27,7 +29,11 @@ pub(super) enum Request {
     Only(Vec<usize>),
     First(Vec<usize>),
     Last(Vec<usize>),
-    Beside { moved: Vec<usize>, side: Side, anchor: usize },
+    Beside {
+        moved: Vec<usize>,
+        side: Side,
+        anchor: usize,
+    },
     Swap(Vec<usize>),
     Brief(Vec<usize>),
     Full(Vec<usize>),
@@ -63,36 +69,37 @@ pub(super) enum Trouble {
 }
 
 /// What a scripted lesson can't change, with the words that ask for it.
-const BEYOND: [(&str, &[&str]); 6] = [
-    ("the questions and exercises", &["question", "exercise", "quiz", "quizze", "practice", "practise", "homework", "task", "test"]),
-    ("the examples", &["example", "story", "analogy"]),
-    ("the pictures and demos", &["picture", "image", "diagram", "drawing", "video", "audio", "animation", "demo", "visual", "chart", "graph", "illustration"]),
-    ("the language", &[
-        "language", "translate", "german", "deutsch", "french", "français", "spanish", "español", "italian", "portuguese",
-        "dutch", "russian", "chinese", "japanese", "korean", "polish", "turkish", "arabic", "hindi", "english",
-    ]),
-    ("the level", &["advanced", "harder", "hard", "difficult", "easier", "easy", "simpler", "beginner", "expert", "level"]),
-    ("the pace", &["slow", "slower", "slowly", "fast", "faster", "speed", "pace"]),
+const BEYOND: [(&str, Set); 6] = [
+    ("the questions and exercises", Set("question exercise quiz quizze practice practise homework task test")),
+    ("the examples", Set("example story analogy")),
+    (
+        "the pictures and demos",
+        Set("picture image diagram drawing video audio animation demo visual chart graph illustration"),
+    ),
+    (
+        "the language",
+        Set("language translate german deutsch french français spanish español italian portuguese dutch russian \
+             chinese japanese korean polish turkish arabic hindi english"),
+    ),
+    ("the level", Set("advanced harder hard difficult easier easy simpler beginner expert level")),
+    ("the pace", Set("slow slower slowly fast faster speed pace")),
 ];
 /// How many entries of [`BEYOND`] take the whole clause: "no questions on division" says nothing of division itself.
 const WHOLE: usize = 3;
 /// Words for how deep something goes. Beside a block they ask for all of it.
-const DEPTH: [&str; 8] = ["detail", "details", "detailed", "depth", "deep", "deeper", "thorough", "thoroughly"];
+const DEPTH: Set = Set("detail details detailed depth deep deeper thorough thoroughly");
 
 /// Words that ask for nothing.
-const IDLE: [&str; 111] = [
-    "a", "an", "the", "i", "you", "we", "me", "us", "my", "your", "it", "is", "are", "am", "was", "be", "been", "that",
-    "this", "there", "here", "to", "of", "for", "in", "on", "at", "with", "by", "and", "or", "so", "if", "then", "well",
-    "please", "thanks", "thank", "ok", "okay", "yes", "no", "yeah", "hello", "hi", "hey", "good", "great", "fine", "nice",
-    "perfect", "cool", "looks", "look", "sounds", "seems", "otherwise", "rest", "everything", "all", "else", "can",
-    "could", "would", "should", "will", "may", "might", "do", "does", "did", "d", "s", "m", "ll", "ve", "re", "let",
-    "like", "want", "need", "just", "maybe", "perhaps", "actually", "really", "very", "also", "too", "now", "again",
-    "think", "guess", "hope", "sorry", "right", "already", "have", "go", "what", "about", "how", "sure", "ones",
-    "rather", "bit", "nope", "yep", "change", "anything", "got",
-];
-const PRONOUNS: [&str; 11] = ["it", "them", "they", "those", "these", "that", "this", "both", "either", "ones", "one"];
-const ALL: [&str; 6] = ["all", "everything", "every", "anything", "whole", "entire"];
-const REST: [&str; 5] = ["rest", "others", "other", "else", "remaining"];
+const IDLE: Set = Set(
+    "a an the i you we me us my your it is are am was be been that this there here to of for in on at with by and \
+     or so if then well please thanks thank ok okay yes no yeah hello hi hey good great fine nice perfect cool \
+     looks look sounds seems otherwise rest everything all else can could would should will may might do does did \
+     d s m ll ve re let like want need just maybe perhaps actually really very also too now again think guess \
+     hope sorry right already have go what about how sure ones rather bit nope yep change anything got",
+);
+const PRONOUNS: Set = Set("it them they those these that this both either ones one");
+const ALL: Set = Set("all everything every anything whole entire");
+const REST: Set = Set("rest others other else remaining");
 
 /// Reads a note on the plan that `names` shows. `current` is the block that is being taught, for "this block".
 pub(super) fn read(note: &str, names: &Names, current: Option<usize>) -> Reading {
@@ -146,11 +153,11 @@ struct Parsed {
 
 impl Reader<'_> {
     fn take(&mut self, clause: &Clause<'_>) {
-        if clause.joint == Joint::Begins && !has(&clause.words, &["too", "also"]) {
+        if clause.joint == Joint::Begins && !Set("too also").is_in(&clause.words) {
             self.carried = None;
         }
-        if clause.words.iter().all(|word| IDLE.contains(&word.as_str()) || is_noun(word) || word == "plan") {
-            if has(&clause.words, &ALL) && has(&clause.words, &["want", "need", "like"]) {
+        if clause.words.iter().all(|word| IDLE.has(word) || is_noun(word) || word == "plan") {
+            if ALL.is_in(&clause.words) && Set("want need like").is_in(&clause.words) {
                 join(&mut self.reading.requests, Request::Longer);
             }
             return;
@@ -188,7 +195,7 @@ impl Reader<'_> {
             }
         }
         // In "skip the parts that I know", the parts are no name.
-        let is_relative = has(words, &["know"]) && found.is_some_and(|found| found.act != Act::Know);
+        let is_relative = Set("know").is_in(words) && found.is_some_and(|found| found.act != Act::Know);
         if mentions.is_empty() && troubles.is_empty() && !is_relative {
             mentions.extend(self.names.plain_id(words, &mut taken));
         }
@@ -204,18 +211,14 @@ impl Reader<'_> {
             }
         }
         let at = mentions.first().map_or(words.len(), |mention| mention.at);
-        let is_idle = |(at, word): (usize, &String)| {
-            taken[at] || IDLE.contains(&word.as_str()) || is_noun(word) || word == "not"
-        };
+        let is_idle = |(at, word): (usize, &String)| taken[at] || IDLE.has(word) || is_noun(word) || word == "not";
         Parsed { found, blocks, at, is_bare: words.iter().enumerate().all(is_idle), troubles }
     }
 
     fn carry_out(&mut self, clause: &Clause<'_>, parsed: Parsed, is_told: bool) {
         let Parsed { found, blocks: named, at, is_bare, troubles } = parsed;
         let is_told = is_told || !troubles.is_empty();
-        let is_vague = !is_bare
-            && has(&clause.words, &["less", "fewer", "more", "many", "much"])
-            && !has(&clause.words, &DEPTH);
+        let is_vague = !is_bare && Set("less fewer more many much").is_in(&clause.words) && !DEPTH.is_in(&clause.words);
         self.reading.troubles.extend(troubles);
         if let Some((side, anchor)) = self.anchor.take()
             && !named.is_empty()
@@ -228,7 +231,7 @@ impl Reader<'_> {
                 _ if named.is_empty() && (is_told || clause.joint == Joint::Reason) => {}
                 _ if named.is_empty() => self.trouble(Trouble::Unclear(clause.text.to_owned())),
                 Some(act) if is_bare => self.push(act, named),
-                Some(_) | None => self.wait(named),
+                Some(_) | None => self.wait(&named),
             };
         };
         let act = match found.act {
@@ -243,13 +246,17 @@ impl Reader<'_> {
         }
         if blocks.is_empty() && (is_vague || found.act == Act::Not) {
             // "More of something" that is no block, or "not that".
-            return if is_bare || is_told { } else { self.trouble(Trouble::Unclear(clause.text.to_owned())) };
+            return if is_bare || is_told {
+            } else {
+                self.trouble(Trouble::Unclear(clause.text.to_owned()))
+            };
         }
         if blocks.is_empty() {
             return self.without_block(act, clause, found.is_firm, is_told);
         }
         self.give_up_waiting();
         self.reading.is_firm |= found.is_firm;
+        self.reading.is_claim |= act == Act::Know && !found.is_firm;
         self.push(act, blocks);
     }
 
@@ -259,16 +266,19 @@ impl Reader<'_> {
             Some(Act::Drop | Act::Know) => Act::Keep,
             // "Start with this one, not that one" leaves that one where it is.
             Some(Act::First | Act::Last | Act::Swap | Act::Brief) => Act::Keep,
-            Some(Act::Keep | Act::Only | Act::Full | Act::Move | Act::Not | Act::Elsewhere | Act::Reverse | Act::Undo)
+            Some(
+                Act::Keep | Act::Only | Act::Full | Act::Move | Act::Not | Act::Elsewhere | Act::Reverse | Act::Undo,
+            )
             | None => Act::Drop,
         }
     }
 
     fn meant_by_pronoun(&self, words: &[String]) -> Vec<usize> {
-        let this = words.windows(2).any(|pair| matches!(pair[0].as_str(), "this" | "current" | "the") && is_noun(&pair[1]));
+        let this =
+            words.windows(2).any(|pair| matches!(pair[0].as_str(), "this" | "current" | "the") && is_noun(&pair[1]));
         match self.current {
             Some(current) if this => vec![current],
-            Some(_) | None if has(words, &PRONOUNS) => self.last.clone(),
+            Some(_) | None if PRONOUNS.is_in(words) => self.last.clone(),
             Some(_) | None => Vec::new(),
         }
     }
@@ -277,23 +287,25 @@ impl Reader<'_> {
     fn without_block(&mut self, act: Act, clause: &Clause<'_>, is_firm: bool, is_told: bool) {
         let words = &clause.words;
         let rest: Vec<usize> = self.names.shown().iter().copied().filter(|block| !self.seen.contains(block)).collect();
-        let is_rest = has(words, &REST) && !self.seen.is_empty();
-        let knows = has(words, &["know", "knew", "known", "understand"]);
+        let is_rest = REST.is_in(words) && !self.seen.is_empty();
+        let knows = Set("know knew known understand").is_in(words);
         let request = match act {
             Act::Keep | Act::Only | Act::Full if is_rest => return,
             Act::Drop if is_rest => Request::Drop(rest),
             Act::Drop if knows => Request::DropKnown,
-            Act::Drop | Act::Know if has(words, &ALL) => Request::DropAll,
+            Act::Drop | Act::Know if ALL.is_in(words) => Request::DropAll,
             // "Keep all of it" and "don't skip anything" want nothing changed.
-            Act::Keep if has(words, &ALL) && (has(words, &["keep", "leave"]) || has(words, &["not", "never"])) => return,
-            Act::Keep | Act::Full if has(words, &ALL) => Request::Longer,
-            Act::Full if has(words, &DEPTH) => return self.trouble(Trouble::Beyond("the level")),
+            Act::Keep if ALL.is_in(words) && (Set("keep leave").is_in(words) || Set("not never").is_in(words)) => {
+                return;
+            }
+            Act::Keep | Act::Full if ALL.is_in(words) => Request::Longer,
+            Act::Full if DEPTH.is_in(words) => return self.trouble(Trouble::Beyond("the level")),
             Act::Brief => Request::Shorter,
             Act::Full if !knows => Request::Longer,
             Act::Reverse => Request::Reverse,
             Act::Undo => Request::Undo,
             _ if is_told || clause.joint == Joint::Reason => return,
-            Act::First if words.iter().all(|word| IDLE.contains(&word.as_str()) || is_start(word)) => return,
+            Act::First if words.iter().all(|word| IDLE.has(word) || is_start(word)) => return,
             Act::Drop | Act::Know | Act::Only | Act::First | Act::Last | Act::Swap | Act::Elsewhere => {
                 return self.trouble(Trouble::WhichBlock(clause.text.to_owned()));
             }
@@ -322,7 +334,7 @@ impl Reader<'_> {
         let act = left.found.map(|found| found.act).or(self.latest);
         self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
         let drops = matches!(act, Some(Act::Drop | Act::Know));
-        if has(&words[..at], &["nothing"]) || drops && has(&words[..at], &ALL) {
+        if Set("nothing").is_in(&words[..at]) || drops && ALL.is_in(&words[..at]) {
             self.push(Act::Only, right.blocks);
         } else if drops && self.reading.requests.last() == Some(&Request::DropAll) {
             self.reading.requests.pop();
@@ -381,7 +393,7 @@ impl Reader<'_> {
             Side::After => anchors.last(),
         }) else {
             // "Before everything else" is first of all.
-            let is_all = has(&words[at + 1..], &ALL) || has(&words[at + 1..], &REST);
+            let is_all = ALL.is_in(&words[at + 1..]) || REST.is_in(&words[at + 1..]);
             if is_all && !left.blocks.is_empty() {
                 self.push(if side == Side::Before { Act::First } else { Act::Last }, left.blocks);
                 return true;
@@ -389,7 +401,8 @@ impl Reader<'_> {
             return false;
         };
         let act = left.found.map(|found| found.act);
-        let is_range = has(&words[..at], &ALL) || left.blocks.is_empty() && words[..at].iter().any(|word| is_noun(word));
+        let is_range =
+            ALL.is_in(&words[..at]) || left.blocks.is_empty() && words[..at].iter().any(|word| is_noun(word));
         if let Some(act) = act.filter(|act| is_range && !matches!(act, Act::Not)) {
             let blocks = self.beside(side, anchor);
             self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
@@ -405,7 +418,8 @@ impl Reader<'_> {
         if moved.is_empty() {
             moved = self.meant_by_pronoun(&words[..at]);
         }
-        if moved.is_empty() && clause.joint == Joint::GoesOn
+        if moved.is_empty()
+            && clause.joint == Joint::GoesOn
             && matches!(self.reading.requests.last(), Some(Request::First(_) | Request::Last(_)))
         {
             // "Earlier, before that one" says more exactly where.
@@ -477,9 +491,9 @@ impl Reader<'_> {
         join(&mut self.reading.requests, request);
     }
 
-    fn wait(&mut self, blocks: Vec<usize>) {
-        self.remember(&blocks);
-        add(&mut self.waiting, &blocks);
+    fn wait(&mut self, blocks: &[usize]) {
+        self.remember(blocks);
+        add(&mut self.waiting, blocks);
     }
 
     fn give_up_waiting(&mut self) {
@@ -509,13 +523,8 @@ enum Extent {
 }
 
 fn beyond(words: &[String]) -> Option<(&'static str, Extent)> {
-    let asks = |any: &[&str]| words.iter().any(|word| any.contains(&singular(word).as_str()));
-    let at = BEYOND.iter().position(|(_, any)| asks(any))?;
+    let at = BEYOND.iter().position(|(_, any)| words.iter().any(|word| any.has(&singular(word))))?;
     Some((BEYOND[at].0, if at < WHOLE { Extent::Clause } else { Extent::Word }))
-}
-
-fn has(words: &[String], any: &[&str]) -> bool {
-    words.iter().any(|word| any.contains(&word.as_str()))
 }
 
 fn is_start(word: &str) -> bool {

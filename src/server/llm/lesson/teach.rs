@@ -84,7 +84,8 @@ impl<'a> Lesson<'a> {
             }
             let need = self.need(block);
             if matches!(need, Need::Quiz { .. }) && !self.progress(&block.block.id, "started") {
-                let step = Step::thinking(format!("Next is \"{}\".", block.block.title)).maybe_say(self.reply(Waiting::Nothing));
+                let step = Step::thinking(format!("Next is \"{}\".", block.block.title))
+                    .maybe_say(self.reply(Waiting::Nothing));
                 return self.begin(step, place(at));
             }
             match need {
@@ -100,9 +101,8 @@ impl<'a> Lesson<'a> {
     }
 
     fn planned(&self, plan: &Plan) -> Vec<Planned<'a>> {
-        let known = plan.blocks.iter().filter_map(|block: &PlanBlock| {
-            Some((self.pack.block(&block.id)?, is_quick(block)))
-        });
+        let known =
+            plan.blocks.iter().filter_map(|block: &PlanBlock| Some((self.pack.block(&block.id)?, is_quick(block))));
         known.enumerate().map(|(at, (block, is_quick))| Planned { number: at + 1, block, is_quick }).collect()
     }
 
@@ -288,7 +288,7 @@ impl<'a> Lesson<'a> {
         let step = Step::thinking("The question has no answer yet; what was said before it stays said.")
             .maybe_say(self.reply(Waiting::Quiz { quiz, recap }))
             .maybe_say(self.back_to(planned));
-        if again(self.history, &quiz.question) == Again::Wait && self.told.is_none() {
+        if again(self.history, &quiz.question) == Again::Wait {
             return step.say(WAITS);
         }
         step.say("Here is the question again.").call(&quiz.id, QUIZ, quiz.args())
