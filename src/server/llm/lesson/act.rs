@@ -90,7 +90,7 @@ fn is_negative(words: &[String]) -> bool {
     let denies = |at: usize| {
         let next = words.get(at + 1).map_or("", String::as_str);
         match words[at].as_str() {
-            "not" | "never" | "neither" | "hardly" => true,
+            "not" | "never" | "neither" | "hardly" | "cannot" => true,
             "no" if at > 0 => Set("have has ve got see is i we").has(&words[at - 1]),
             // "No, keep it" denies nothing, whatever became of the comma.
             "no" => words.len() < 3 || !(KEEP.has(next) || DROP.has(next) || next == "only"),
@@ -155,9 +155,12 @@ impl Clause<'_> {
         Some(Found { act, is_firm: true, at: verb? })
     }
 
-    /// "Leave … out", "take … out", or "out" at the end.
+    /// "Leave … out", "take … out", or "out" at the end; or for another day.
     fn leaves_out(&mut self) -> Option<usize> {
         let verbs = Set("leave leaving left take taken throw kick keep stay let");
+        if self.has(Set("another")) {
+            return self.take_any(Set("leave leaving"));
+        }
         let words = self.words;
         let is_verb_there = self.has(verbs) || self.moved.is_some();
         let out = self.position(|at, word| word == "out" && (is_verb_there || at + 1 == words.len()))?;
@@ -221,6 +224,9 @@ impl Clause<'_> {
         let words = self.words;
         if has_no_trouble(words) {
             return Some(Found { act: Act::Know, is_firm: false, at: 0 });
+        }
+        if let Some(at) = self.take_any(Set("cannot")) {
+            return Some(Found { act: Act::Full, is_firm: false, at });
         }
         let wishes = Set("want like need get love have wish how hope").is_in(words);
         if let Some(at) = self.take_any(KNOW) {
@@ -287,7 +293,7 @@ impl Clause<'_> {
 
     /// "But not this" turns around what was asked for; "no such thing" always leaves it out.
     fn denies(&self) -> Option<Found> {
-        let act = if Set("no").is_in(self.words) { Act::Drop } else { Act::Not };
+        let act = if Set("no neither").is_in(self.words) { Act::Drop } else { Act::Not };
         self.is_negative.then_some(Found { act, is_firm: false, at: 0 })
     }
 
@@ -300,9 +306,12 @@ impl Clause<'_> {
 
 /// True for a word that asks for something; "move" in "move comes last" names a block.
 fn is_command(words: &[String], at: usize) -> bool {
+    if at + 1 == words.len() {
+        return at > 0 && Set("d would will could should may").has(&words[at - 1]);
+    }
     let after_noun = Set("comes come goes is are was can should may could too already");
     let leads = at == 0 || LEAD.has(&words[at - 1]);
-    leads && words.get(at + 1).is_some_and(|next| !after_noun.has(next))
+    leads && !after_noun.has(&words[at + 1])
 }
 
 /// A verb without its ending: `skipping`, `skipped` and `skip` are `skip`.

@@ -216,8 +216,9 @@ impl Names {
             let from = if is_last { self.shown.len() - many } else { 0 };
             return Some((self.slice(words, at, from..from + many), 2 + noun(2)));
         }
-        // "First block 3" is an order.
-        if noun(1) == 1 && digits(word(2)).is_some() {
+        // "First block 3" and "make it the first block" are orders.
+        let is_made = at > 1 && matches!(word(0), "first" | "last") && Set("make be become as").is_in(&words[..at]);
+        if is_made || noun(1) == 1 && digits(word(2)).is_some() {
             return None;
         }
         let place = ordinal(word(0)).or_else(|| is_last.then(|| self.shown.len().saturating_sub(1)))?;

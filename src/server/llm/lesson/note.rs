@@ -42,7 +42,9 @@ pub(super) fn clauses<'n>(note: &'n str, names: &[Vec<String>]) -> Vec<Clause<'n
         }
         let before = at.checked_sub(1).map_or("", |before| tokens[before].word.as_str());
         match token.word.as_str() {
-            "but" if is_all(before) => open.take(&Token { word: "except".to_owned(), ..*token }),
+            "but" if excepts(&open.words, before, tokens.get(at + 1)) => {
+                open.take(&Token { word: "except".to_owned(), ..*token });
+            }
             "so" | "as" if is_phrase(&tokens, at) => open.take(token),
             "and" | "or" | "nor" | "then" | "plus" | "so" => open.close(Joint::GoesOn, note, &mut clauses),
             "but" | "however" | "though" => open.close(Joint::Begins, note, &mut clauses),
@@ -122,8 +124,11 @@ fn is_phrase(tokens: &[Token], at: usize) -> bool {
     }
 }
 
-fn is_all(word: &str) -> bool {
-    matches!(word, "all" | "everything" | "anything" | "nothing")
+/// "All but this" makes an exception; "drop it all but keep this" does not.
+fn excepts(words: &[String], before: &str, next: Option<&Token>) -> bool {
+    let all = Set("all every everything anything nothing");
+    let begins = Set("keep skip drop leave start begin put move not please only i we you do let with without make");
+    (all.has(before) || all.is_in(words)) && next.is_some_and(|next| !begins.has(&next.word))
 }
 
 /// For each token, whether it continues a name that began before it, and whether a name ends just before it.
@@ -146,6 +151,8 @@ fn tokens(note: &str) -> Vec<Token> {
     let mut gap = Gap::None;
     let mut characters = note.char_indices().peekable();
     let mut word: Option<(usize, String)> = None;
+    // The number that the next point of a list has; a list begins with the note.
+    let mut point = note.trim_start().starts_with("1.").then_some(1_usize);
     while let Some((at, character)) = characters.next() {
         let next = characters.peek().map(|(_, next)| *next);
         let is_digit = |side: Option<char>| side.is_some_and(|side| side.is_ascii_digit());
@@ -158,6 +165,12 @@ fn tokens(note: &str) -> Vec<Token> {
         if joins {
             let (_, letters) = word.get_or_insert_with(|| (at, String::new()));
             letters.extend(character.to_lowercase().map(|letter| if letter == '’' { '\'' } else { letter }));
+            continue;
+        }
+        if let (Some(number), '.', Some((_, digits))) = (point, character, &word)
+            && digits.parse() == Ok(number)
+        {
+            (word, gap, point) = (None, Gap::Stop, Some(number + 1));
             continue;
         }
         let is_range = matches!(character, '-' | '–') && is_digit(last) && is_digit(next);
@@ -177,12 +190,13 @@ fn tokens(note: &str) -> Vec<Token> {
 }
 
 /// Contractions as they are written in haste.
-const NEGATED: Set = Set("dont doesnt didnt cant cannot wont isnt arent neednt shouldnt wouldnt");
+const NEGATED: Set = Set("dont doesnt didnt wont isnt arent neednt shouldnt wouldnt");
 
 /// Adds a word, with a contraction spelled out.
 fn push(tokens: &mut Vec<Token>, gap: &mut Gap, word: Option<(usize, String)>, to: usize) {
     let Some((from, word)) = word else { return };
     let parts = match word.strip_suffix("n't") {
+        _ if Set("can't cant cannot").has(&word) => vec!["cannot".to_owned()],
         Some(verb) => vec![verb.to_owned(), "not".to_owned()],
         None if NEGATED.has(&word) => vec!["do".to_owned(), "not".to_owned()],
         None => word.split('\'').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
@@ -220,6 +234,10 @@ mod tests {
         check("skip two and then three. Keep four", &[". skip two", ", three", ". keep four"]);
         check("skip it because it is hard", &[". skip it", "because it is hard"]);
         check("all but two", &[". all except two"]);
+        check("drop every block but two", &[". drop every block except two"]);
+        check("drop it all but keep two", &[". drop it all", ". keep two"]);
+        check("1. skip two 2. keep three", &[". skip two", ". keep three"]);
+        check("keep block 2. Skip 3.", &[". keep block 2", ". skip 3"]);
         check("keep it as it is, not so long", &[". keep it as it is", ", not so long"]);
         check(", and.\nBut this!", &[". this"]);
         check("", &[]);
@@ -230,7 +248,7 @@ mod tests {
         check("Don’t drop it", &[". do", ", not drop it"]);
         check("keep two not three", &[". keep two", ", not three"]);
         check("I'd like 3.5 or 1/2", &[". i d like 3.5", ", 1/2"]);
-        check("blocks 2-4 cant stay", &[". blocks 2 to 4 do", ", not stay"]);
+        check("blocks 2-4 wont stay, I can't", &[". blocks 2 to 4 do", ", not stay", ", i cannot"]);
     }
 
     #[test]

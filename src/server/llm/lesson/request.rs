@@ -49,6 +49,15 @@ pub(super) enum Side {
     After,
 }
 
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Before => Self::After,
+            Self::After => Self::Before,
+        }
+    }
+}
+
 /// Something in a note that can't be done.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Trouble {
@@ -89,15 +98,19 @@ const WHOLE: usize = 3;
 /// Words for how deep something goes. Beside a block they ask for all of it.
 const DEPTH: Set = Set("detail details detailed depth deep deeper thorough thoroughly");
 
+/// Words that say of what there is to be more or less, though they name no block.
+const MEASURE: Set = Set("detail details detailed depth deep deeper thorough thoroughly time minutes hour hours");
+
 /// Words that ask for nothing.
 const IDLE: Set = Set(
     "a an the i you we me us my your it is are am was be been that this there here to of for in on at with by and \
      or so if then well please thanks thank ok okay yes no yeah hello hi hey good great fine nice perfect cool \
      looks look sounds seems otherwise rest everything all else can could would should will may might do does did \
      d s m ll ve re let like want need just maybe perhaps actually really very also too now again think guess \
-     hope sorry right already have go what about how sure ones rather bit nope yep change anything got",
+     hope sorry right already have go what about how sure ones rather bit nope yep change anything got ca wo as \
+     planned usual",
 );
-const PRONOUNS: Set = Set("it them they those these that this both either ones one");
+const PRONOUNS: Set = Set("it which them they those these that this both either ones one");
 const ALL: Set = Set("all everything every anything whole entire");
 const REST: Set = Set("rest others other else remaining");
 
@@ -118,6 +131,19 @@ pub(super) fn read(note: &str, names: &Names, current: Option<usize>) -> Reading
         reader.take(&clause);
     }
     reader.give_up_waiting();
+    // "Too long, skip this one" says itself what makes it shorter.
+    let says_what = |is: fn(&Request) -> bool| reader.reading.requests.iter().any(is);
+    let is_said = (
+        says_what(|request| {
+            matches!(request, Request::Drop(_) | Request::DropKnown | Request::Only(_) | Request::Brief(_))
+        }),
+        says_what(|request| matches!(request, Request::Keep(_) | Request::Full(_))),
+    );
+    reader.reading.requests.retain(|request| match request {
+        Request::Shorter => !is_said.0,
+        Request::Longer => !is_said.1,
+        _ => true,
+    });
     reader.reading
 }
 
@@ -218,13 +244,14 @@ impl Reader<'_> {
     fn carry_out(&mut self, clause: &Clause<'_>, parsed: Parsed, is_told: bool) {
         let Parsed { found, blocks: named, at, is_bare, troubles } = parsed;
         let is_told = is_told || !troubles.is_empty();
-        let is_vague = !is_bare && Set("less fewer more many much").is_in(&clause.words) && !DEPTH.is_in(&clause.words);
+        let is_vague =
+            !is_bare && Set("less fewer more many much").is_in(&clause.words) && !MEASURE.is_in(&clause.words);
         self.reading.troubles.extend(troubles);
-        if let Some((side, anchor)) = self.anchor.take()
-            && !named.is_empty()
-            && found.is_none_or(|found| matches!(found.act, Act::Keep | Act::Move | Act::First))
-        {
-            return self.push_beside(named, side, anchor);
+        if let Some((side, anchor)) = self.anchor.take() {
+            if !named.is_empty() && found.is_none_or(|found| matches!(found.act, Act::Keep | Act::Move | Act::First)) {
+                return self.push_beside(named, side, anchor);
+            }
+            self.trouble(Trouble::What(vec![anchor]));
         }
         let Some(found) = found else {
             return match self.carried {
@@ -244,15 +271,13 @@ impl Reader<'_> {
         if blocks.is_empty() {
             blocks = self.meant_by_pronoun(&clause.words);
         }
-        if blocks.is_empty() && (is_vague || found.act == Act::Not) {
-            // "More of something" that is no block, or "not that".
-            return if is_bare || is_told {
-            } else {
-                self.trouble(Trouble::Unclear(clause.text.to_owned()))
-            };
-        }
         if blocks.is_empty() {
-            return self.without_block(act, clause, found.is_firm, is_told);
+            // "More of something" that is no block, or "not that".
+            return match is_vague || found.act == Act::Not {
+                true if is_bare || is_told => {}
+                true => self.trouble(Trouble::Unclear(clause.text.to_owned())),
+                false => self.without_block(act, clause, found.is_firm, is_told),
+            };
         }
         self.give_up_waiting();
         self.reading.is_firm |= found.is_firm;
@@ -263,9 +288,8 @@ impl Reader<'_> {
     /// What "not" alone asks for.
     fn turned_around(&self) -> Act {
         match self.latest {
-            Some(Act::Drop | Act::Know) => Act::Keep,
             // "Start with this one, not that one" leaves that one where it is.
-            Some(Act::First | Act::Last | Act::Swap | Act::Brief) => Act::Keep,
+            Some(Act::Drop | Act::Know | Act::First | Act::Last | Act::Swap | Act::Brief) => Act::Keep,
             Some(
                 Act::Keep | Act::Only | Act::Full | Act::Move | Act::Not | Act::Elsewhere | Act::Reverse | Act::Undo,
             )
@@ -288,7 +312,7 @@ impl Reader<'_> {
         let words = &clause.words;
         let rest: Vec<usize> = self.names.shown().iter().copied().filter(|block| !self.seen.contains(block)).collect();
         let is_rest = REST.is_in(words) && !self.seen.is_empty();
-        let knows = Set("know knew known understand").is_in(words);
+        let knows = Set("know knew known understand right").is_in(words);
         let request = match act {
             Act::Keep | Act::Only | Act::Full if is_rest => return,
             Act::Drop if is_rest => Request::Drop(rest),
@@ -331,6 +355,7 @@ impl Reader<'_> {
         if right.blocks.is_empty() {
             return false;
         }
+        self.reading.troubles.extend(left.troubles.into_iter().chain(right.troubles));
         let act = left.found.map(|found| found.act).or(self.latest);
         self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
         let drops = matches!(act, Some(Act::Drop | Act::Know));
@@ -383,62 +408,57 @@ impl Reader<'_> {
         let words = &clause.words;
         let Some(at) = words.iter().position(|word| matches!(word.as_str(), "before" | "after")) else { return false };
         let side = if words[at] == "before" { Side::Before } else { Side::After };
-        let (left, right) = (self.parse(&words[..at]), self.parse(&words[at + 1..]));
-        let mut anchors = right.blocks;
-        if anchors.is_empty() {
-            anchors = self.meant_by_pronoun(&words[at + 1..]);
-        }
-        let Some(&anchor) = (match side {
+        let (left_words, right_words) = (&words[..at], &words[at + 1..]);
+        let (left, right) = (self.parse(left_words), self.parse(right_words));
+        let anchors = if right.blocks.is_empty() { self.meant_by_pronoun(right_words) } else { right.blocks };
+        let anchor = match side {
             Side::Before => anchors.first(),
             Side::After => anchors.last(),
-        }) else {
-            // "Before everything else" is first of all.
-            let is_all = ALL.is_in(&words[at + 1..]) || REST.is_in(&words[at + 1..]);
-            if is_all && !left.blocks.is_empty() {
-                self.push(if side == Side::Before { Act::First } else { Act::Last }, left.blocks);
-                return true;
-            }
-            return false;
         };
-        let act = left.found.map(|found| found.act);
-        let is_range =
-            ALL.is_in(&words[..at]) || left.blocks.is_empty() && words[..at].iter().any(|word| is_noun(word));
-        if let Some(act) = act.filter(|act| is_range && !matches!(act, Act::Not)) {
-            let blocks = self.beside(side, anchor);
-            self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
-            self.push(act, blocks);
-            return true;
+        let Some(&anchor) = anchor else {
+            // "Before everything else" is first of all.
+            let is_extreme = (ALL.is_in(right_words) || REST.is_in(right_words)) && !left.blocks.is_empty();
+            if is_extreme {
+                self.push(if side == Side::Before { Act::First } else { Act::Last }, left.blocks);
+            }
+            return is_extreme;
+        };
+        let is_clear = left.troubles.is_empty();
+        self.reading.troubles.extend(left.troubles);
+        self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
+        let is_range = ALL.is_in(left_words) || left.blocks.is_empty() && left_words.iter().any(|word| is_noun(word));
+        let blocks = if is_range { self.beside(side, anchor) } else { left.blocks };
+        match left.found.map(|found| found.act) {
+            Some(act) if is_range && act != Act::Not => self.push(act, blocks),
+            Some(Act::Drop | Act::Know | Act::Only | Act::Brief | Act::Full) if blocks.is_empty() => {
+                self.trouble(Trouble::WhichBlock(clause.text.to_owned()));
+            }
+            Some(act @ (Act::Drop | Act::Know | Act::Only | Act::Brief | Act::Full)) => self.push(act, blocks),
+            Some(Act::Not | Act::Elsewhere) => self.place(clause.joint, left_words, &blocks, side.other(), anchor),
+            Some(_) | None if is_clear => self.place(clause.joint, left_words, &blocks, side, anchor),
+            Some(_) | None => {}
         }
-        if let Some(act) = act.filter(|act| matches!(act, Act::Drop | Act::Know | Act::Only | Act::Brief | Act::Full)) {
-            self.push(act, left.blocks);
-            return true;
-        }
+        true
+    }
+
+    /// Puts blocks beside another one: those that are named, that were named before, or that the next clause names.
+    fn place(&mut self, joint: Joint, words: &[String], named: &[usize], side: Side, anchor: usize) {
         let mut moved = std::mem::take(&mut self.waiting);
-        add(&mut moved, &left.blocks);
+        add(&mut moved, named);
         if moved.is_empty() {
-            moved = self.meant_by_pronoun(&words[..at]);
+            moved = self.meant_by_pronoun(words);
         }
-        if moved.is_empty()
-            && clause.joint == Joint::GoesOn
-            && matches!(self.reading.requests.last(), Some(Request::First(_) | Request::Last(_)))
-        {
+        let is_order = matches!(self.reading.requests.last(), Some(Request::First(_) | Request::Last(_)));
+        if moved.is_empty() && joint == Joint::GoesOn && is_order {
             // "Earlier, before that one" says more exactly where.
             self.reading.requests.pop();
             moved.clone_from(&self.last);
         }
         if moved.is_empty() {
             self.anchor = Some((side, anchor));
-            return true;
+        } else {
+            self.push_beside(moved, side, anchor);
         }
-        let is_denied = matches!(act, Some(Act::Not | Act::Elsewhere));
-        let side = match side {
-            Side::Before if is_denied => Side::After,
-            Side::After if is_denied => Side::Before,
-            side => side,
-        };
-        self.reading.is_firm |= left.found.is_some_and(|found| found.is_firm);
-        self.push_beside(moved, side, anchor);
-        true
     }
 
     /// The blocks of the plan on this side of one of them.
@@ -497,7 +517,8 @@ impl Reader<'_> {
     }
 
     fn give_up_waiting(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.extend(self.anchor.take().map(|(_, anchor)| anchor));
         if !waiting.is_empty() {
             self.trouble(Trouble::What(waiting));
         }
