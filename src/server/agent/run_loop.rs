@@ -13,6 +13,7 @@ use super::tool::Tool;
 use super::{batch, context::to_llm};
 use crate::app::native::event::ToolResultEntry;
 use crate::app::native::marker::NoticeKind;
+use crate::app::native::view::Activity;
 use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
 use crate::server::clock::now_ms;
 use crate::server::llm::catalog::Model;
@@ -162,6 +163,10 @@ impl Run<'_> {
         let mut answer = None;
         while let Some(event) = stream.next().await {
             match event {
+                StreamEvent::Retry(retry) => {
+                    let activity = Activity { running: true, jobs: None, retry: Some(retry) };
+                    self.sink.emit(AgentEvent::Activity(Box::new(activity))).await?;
+                }
                 StreamEvent::Start(message) => {
                     started = true;
                     self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(message) }).await?;

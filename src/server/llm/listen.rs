@@ -2,8 +2,11 @@
 //!
 //! What differs between the APIs is an [`Answer`]; it makes the message, and this makes sure that there is exactly one end.
 
+use std::time::Duration;
+
 use async_stream::stream;
 use futures::stream::BoxStream;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::StreamEvent;
@@ -11,6 +14,7 @@ use super::error::ProviderError;
 use super::sse::Event;
 use super::transport::{Call, Transport};
 use crate::app::native::AssistantMessage;
+use crate::app::native::view::Retry;
 
 /// Tells the time as Unix time in ms.
 pub(super) type Clock = fn() -> i64;
@@ -42,6 +46,8 @@ pub(super) trait Answer: Send + 'static {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     More,
+    /// A sign of life that says nothing: the provider is as silent as before.
+    Ping,
     /// The provider's own end mark: nothing follows.
     Done,
 }
@@ -54,17 +60,28 @@ pub(super) fn listen<A: Answer>(
     cancel: CancellationToken,
 ) -> BoxStream<'static, StreamEvent> {
     Box::pin(stream! {
-        let mut reply = match cancel.run_until_cancelled(transport.open(&call)).await {
-            Some(Ok(reply)) => reply,
-            Some(Err(error)) => return yield answer.fail(&error),
-            None => return yield answer.abort(),
+        let limits = transport.limits();
+        let mut attempt = 0;
+        let mut reply = loop {
+            let error = match cancel.run_until_cancelled(transport.send(&call)).await {
+                Some(Ok(reply)) => break reply,
+                Some(Err(error)) => error,
+                None => return yield answer.abort(),
+            };
+            let Some(wait) = limits.wait_after(attempt, &error) else { return yield answer.fail(&error) };
+            attempt += 1;
+            tracing::info!(%error, ?wait, attempt, "the provider is asked again");
+            yield StreamEvent::Retry(retry(attempt, wait, &error));
+            if cancel.run_until_cancelled(transport.pause(wait)).await.is_none() {
+                return yield answer.abort();
+            }
         };
         yield StreamEvent::Start(answer.message().clone());
         let mut events = Vec::new();
+        let mut since = Instant::now();
         loop {
-            let limits = transport.limits();
             let limit = if answer.is_finished() { limits.tail } else { limits.idle };
-            let read = match cancel.run_until_cancelled(reply.next(limit)).await {
+            let read = match cancel.run_until_cancelled(reply.next(since, limit)).await {
                 Some(Ok(Some(event))) => answer.read(&event, &mut events),
                 Some(Ok(None)) => Ok(Flow::Done),
                 // The answer is whole; only the usage behind it is lost.
@@ -76,7 +93,8 @@ pub(super) fn listen<A: Answer>(
                 yield event;
             }
             match read {
-                Ok(Flow::More) => {}
+                Ok(Flow::More) => since = Instant::now(),
+                Ok(Flow::Ping) => {}
                 Ok(Flow::Done) => break,
                 Err(error) => return yield answer.fail(&call.scrub(error)),
             }
@@ -88,4 +106,10 @@ pub(super) fn listen<A: Answer>(
         }
         yield if cancel.is_cancelled() { answer.abort() } else { answer.end() };
     })
+}
+
+/// What people are told of a try that waits.
+fn retry(attempt: u32, wait: Duration, error: &ProviderError) -> Retry {
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Retry { attempt, wait_ms, reason: error.to_string() }
 }

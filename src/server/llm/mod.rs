@@ -3,6 +3,7 @@
 pub mod anthropic_messages;
 pub mod catalog;
 pub mod compat;
+mod delay;
 pub mod draft;
 pub mod error;
 pub mod estimate;
@@ -30,6 +31,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::native::view::Retry;
 use crate::app::native::{AssistantEvent, AssistantMessage, Message};
 
 use crate::server::clock::now_ms;
@@ -87,6 +89,8 @@ impl ToolSpec {
 /// What a dialect says while a model answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
+    /// The request failed and will be sent again after a wait; only ever before `Start`.
+    Retry(Retry),
     /// The answer has begun; missing when the request failed before its stream.
     Start(AssistantMessage),
     /// One step. `whole` is there when folding `event` into the message so far does not give the message exactly.

@@ -1,4 +1,4 @@
-//! One request to a provider over HTTP: its time limits, its retries before the first byte, and the events of its answer.
+//! One request to a provider over HTTP: its time limits, when it may be sent again, and the events of its answer.
 //!
 //! Dropping a future of this module closes the connection, so a caller cancels by dropping.
 
@@ -13,12 +13,15 @@ use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::catalog::Key;
+use super::delay::asked_wait;
 use super::error::{Category, ProviderError};
 use super::sse::{Decoder, EVENT_LIMIT, Event};
 use crate::server::clock::now_ms;
 
 /// Bytes of an error's body that are read.
 const ERROR_BODY: usize = 64 * 1024;
+/// How long they may take.
+const ERROR_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a provider may take, and how often it is asked again.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +58,8 @@ impl Default for Limits {
 
 impl Limits {
     /// How long to wait before the try after `attempt` (0 for the first); none when the error is final.
-    fn wait_after(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+    #[must_use]
+    pub fn wait_after(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
         if attempt >= self.retries || !error.is_transient() {
             return None;
         }
@@ -132,22 +136,17 @@ impl Transport {
         &self.limits
     }
 
-    /// Sends `call` until its answer begins; the error is the last one.
-    pub async fn open(&self, call: &Call) -> Result<Reply, ProviderError> {
-        let mut attempt = 0;
-        loop {
-            let error = match self.send(call).await {
-                Ok(reply) => return Ok(reply),
-                Err(error) => call.scrub(error),
-            };
-            let Some(wait) = self.limits.wait_after(attempt, &error) else { return Err(error) };
-            attempt += 1;
-            tracing::info!(%error, ?wait, attempt, "asking the provider again");
-            (self.pause)(wait).await;
-        }
+    /// Waits before the next try.
+    pub async fn pause(&self, wait: Duration) {
+        (self.pause)(wait).await;
     }
 
-    async fn send(&self, call: &Call) -> Result<Reply, ProviderError> {
+    /// Sends `call` once; its answer has begun when this returns.
+    pub async fn send(&self, call: &Call) -> Result<Reply, ProviderError> {
+        self.attempt(call).await.map_err(|error| call.scrub(error))
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Reply, ProviderError> {
         let deadline = Instant::now() + self.limits.first_byte;
         let late = || silent(self.limits.first_byte);
         let request = self.http.post(&call.url).headers(headers(call)?).body(call.body.clone());
@@ -179,8 +178,9 @@ impl Reply {
         match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'<') => return Err(ProviderError::with_words(Category::Unreadable, "it sent a web page")),
             Some(b'{' | b'[') => {
-                let rest = timeout(idle, read(&mut reply.response, first.into(), EVENT_LIMIT));
-                let body = rest.await.map_err(|_| silent(idle))?;
+                let mut body = first.into();
+                let rest = timeout(idle, read(&mut reply.response, &mut body, EVENT_LIMIT));
+                rest.await.map_err(|_| silent(idle))?;
                 let data = String::from_utf8_lossy(&body).into_owned();
                 reply.ready.push_back(Event { name: String::new(), data });
                 reply.decoder = None;
@@ -190,9 +190,9 @@ impl Reply {
         Ok(reply)
     }
 
-    /// The next event; none at the end of the body. Waits for at most `limit`.
-    pub async fn next(&mut self, limit: Duration) -> Result<Option<Event>, ProviderError> {
-        let deadline = Instant::now() + limit;
+    /// The next event; none at the end of the body. Waits until `limit` after `since`.
+    pub async fn next(&mut self, since: Instant, limit: Duration) -> Result<Option<Event>, ProviderError> {
+        let deadline = since + limit;
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
@@ -253,35 +253,25 @@ fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
 /// The error of an answer whose status is not a success.
 async fn refusal(mut response: reqwest::Response) -> ProviderError {
     let status = response.status().as_u16();
-    let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let seconds = |name, unit: f64| {
-        let value = header(name)?.trim().parse::<f64>().ok()?;
-        Duration::try_from_secs_f64(value * unit).ok()
-    };
-    let date = || until(httpdate::parse_http_date(header("retry-after")?).ok()?);
-    let retry_after = seconds("retry-after-ms", 0.001).or_else(|| seconds("retry-after", 1.0)).or_else(date);
-    let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
-    let body = timeout(Duration::from_secs(5), read(&mut response, Vec::new(), ERROR_BODY)).await.unwrap_or_default();
-    let error = ProviderError::from_status(status, &String::from_utf8_lossy(&body));
-    ProviderError { retry_after, should_retry, ..error }
+    let headers = std::mem::take(response.headers_mut());
+    let mut body = Vec::new();
+    // What has come by then may say enough.
+    let _ = timeout(ERROR_WAIT, read(&mut response, &mut body, ERROR_BODY)).await;
+    let body = String::from_utf8_lossy(&body);
+    let retry_after = asked_wait(status, &headers, &body, now_ms());
+    let should_retry = headers.get("x-should-retry").and_then(|value| value.to_str().ok()?.parse().ok());
+    ProviderError { retry_after, should_retry, ..ProviderError::from_status(status, &body) }
 }
 
-/// How long it is from now to `date`; nothing when it is past.
-fn until(date: std::time::SystemTime) -> Option<Duration> {
-    let now = Duration::from_millis(u64::try_from(now_ms()).ok()?);
-    Some(date.duration_since(std::time::UNIX_EPOCH).ok()?.saturating_sub(now))
-}
-
-/// The rest of a body after `start`, up to `limit` bytes or to where it breaks.
-async fn read(response: &mut reqwest::Response, start: Vec<u8>, limit: usize) -> Vec<u8> {
-    let mut body = start;
+/// Appends the rest of a body, up to `limit` bytes or to where it breaks.
+async fn read(response: &mut reqwest::Response, body: &mut Vec<u8>, limit: usize) {
     while let Ok(Some(bytes)) = response.chunk().await {
-        if body.len() + bytes.len() > limit {
+        let room = limit.saturating_sub(body.len());
+        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() >= room {
             break;
         }
-        body.extend_from_slice(&bytes);
     }
-    body
 }
 
 fn silent(limit: Duration) -> ProviderError {

@@ -34,6 +34,7 @@ pub(super) enum Event {
         usage: Option<RawUsage>,
     },
     MessageStop,
+    Ping,
     Error,
     #[serde(other)]
     Other,

@@ -8,6 +8,7 @@ use async_stream::stream;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use learnharness::app::native::event::ToolCallEntry;
+use learnharness::app::native::view::Retry;
 use learnharness::app::native::{AssistantEvent, AssistantMessage, Block, Message, StopReason, ToolCall, fold};
 use learnharness::server::llm::catalog::{Api, Model, Models};
 use learnharness::server::llm::options::Options;
@@ -131,6 +132,11 @@ impl Asked {
         self.step(AssistantEvent::ToolCallEnd { content_index, tool_call: ToolCallEntry::ToolCall(call) }, false);
     }
 
+    /// The request has failed, and is made again after a wait.
+    pub(crate) fn retry(&self, attempt: u32, wait_ms: u64) {
+        self.send(StreamEvent::Retry(Retry { attempt, wait_ms, reason: "Busy.".to_owned() }));
+    }
+
     /// The end of the answer.
     pub(crate) fn end(mut self, reason: StopReason) {
         self.start();
@@ -241,6 +247,7 @@ impl Dialect for Driven {
                     }
                 };
                 match &event {
+                    StreamEvent::Retry(_) => {}
                     StreamEvent::Start(whole) => message = whole.clone(),
                     StreamEvent::Update { whole: Some(whole), .. } => message.clone_from(whole),
                     StreamEvent::Update { event, whole: None } => fold(&mut message, event),
