@@ -91,6 +91,8 @@ impl ToolSpec {
 pub enum StreamEvent {
     /// The request failed and will be sent again after a wait; only ever before `Start`.
     Retry(Retry),
+    /// Who answers behind the provider, as it names them.
+    Upstream(String),
     /// The answer has begun; missing when the request failed before its stream.
     Start(AssistantMessage),
     /// One step. `whole` is there when folding `event` into the message so far does not give the message exactly.

@@ -8,6 +8,7 @@ mod details;
 mod messages;
 mod quirks;
 mod reasoning;
+mod routing;
 mod think;
 
 use futures::stream::BoxStream;

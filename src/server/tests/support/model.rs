@@ -137,8 +137,29 @@ impl Asked {
         self.send(StreamEvent::Retry(Retry { attempt, wait_ms, reason: "Busy.".to_owned() }));
     }
 
-    /// The end of the answer.
+    /// Who answers behind the provider.
+    pub(crate) fn upstream(&self, name: &str) {
+        self.send(StreamEvent::Upstream(name.to_owned()));
+    }
+
+    /// A thought.
+    pub(crate) fn think(&mut self, thought: &str) {
+        self.start();
+        let content_index = self.message.content.len();
+        self.step(AssistantEvent::ThinkingStart { content_index }, false);
+        self.step(AssistantEvent::ThinkingDelta { content_index, delta: thought.to_owned() }, false);
+    }
+
+    /// The end of the answer; a stop with nothing said before it is an answer of few words.
     pub(crate) fn end(mut self, reason: StopReason) {
+        if reason == StopReason::Stop && self.message.content.is_empty() {
+            self.say("Well.");
+        }
+        self.end_as_it_is(reason);
+    }
+
+    /// The end of an answer in which there may be nothing.
+    pub(crate) fn end_as_it_is(mut self, reason: StopReason) {
         self.start();
         self.message.stop_reason = reason;
         self.send(StreamEvent::End(Box::new(self.message.clone())));
@@ -247,7 +268,7 @@ impl Dialect for Driven {
                     }
                 };
                 match &event {
-                    StreamEvent::Retry(_) => {}
+                    StreamEvent::Retry(_) | StreamEvent::Upstream(_) => {}
                     StreamEvent::Start(whole) => message = whole.clone(),
                     StreamEvent::Update { whole: Some(whole), .. } => message.clone_from(whole),
                     StreamEvent::Update { event, whole: None } => fold(&mut message, event),
