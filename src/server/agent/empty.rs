@@ -105,6 +105,7 @@ fn diagnose(answer: &mut AssistantMessage, case: Case, upstream: Option<&str>) {
         "characters": characters(answer),
         "finishReason": answer.extra.get("rawStopReason"),
     });
+    tracing::warn!(case = case.name(), upstream, model = answer.model, "an answer was empty");
     let diagnostic = json!({"type": EMPTY_ANSWER, "timestamp": now_ms(), "details": details});
     match answer.extra.get_mut("diagnostics").and_then(Value::as_array_mut) {
         Some(known) => known.push(diagnostic),

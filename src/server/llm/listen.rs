@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use async_stream::stream;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::StreamEvent;
 use super::error::ProviderError;
 use super::sse::Event;
-use super::transport::{Call, Transport};
+use super::transport::{Call, Reply, Transport};
 use crate::app::native::AssistantMessage;
 use crate::app::native::view::Retry;
 
@@ -56,13 +57,13 @@ pub(super) enum Flow {
 pub(super) fn listen<A: Answer>(
     transport: Transport,
     call: Call,
-    mut answer: A,
+    answer: A,
     cancel: CancellationToken,
 ) -> BoxStream<'static, StreamEvent> {
     Box::pin(stream! {
         let limits = transport.limits();
         let mut attempt = 0;
-        let mut reply = loop {
+        let reply = loop {
             let error = match cancel.run_until_cancelled(transport.send(&call)).await {
                 Some(Ok(reply)) => break reply,
                 Some(Err(error)) => error,
@@ -76,13 +77,36 @@ pub(super) fn listen<A: Answer>(
                 return yield answer.abort();
             }
         };
+        let mut events = follow(&transport, call, reply, answer, cancel);
+        while let Some(event) = events.next().await {
+            yield event;
+        }
+    })
+}
+
+/// Tells what `answer` makes of a reply that has begun.
+pub(super) fn follow<A: Answer>(
+    transport: &Transport,
+    call: Call,
+    mut reply: Reply,
+    mut answer: A,
+    cancel: CancellationToken,
+) -> BoxStream<'static, StreamEvent> {
+    let limits = transport.limits().clone();
+    Box::pin(stream! {
         yield StreamEvent::Start(answer.message().clone());
         let mut events = Vec::new();
         let mut since = Instant::now();
         loop {
             let limit = if answer.is_finished() { limits.tail } else { limits.idle };
             let read = match cancel.run_until_cancelled(reply.next(since, limit)).await {
-                Some(Ok(Some(event))) => answer.read(&event, &mut events),
+                Some(Ok(Some(event))) => {
+                    let read = answer.read(&event, &mut events);
+                    if read == Ok(Flow::Done) {
+                        reply.done();
+                    }
+                    read
+                }
                 Some(Ok(None)) => Ok(Flow::Done),
                 // The answer is whole; only the usage behind it is lost.
                 Some(Err(_)) if answer.is_finished() => Ok(Flow::Done),

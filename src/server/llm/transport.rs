@@ -12,6 +12,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::capture::{Keep, Tape};
 use super::catalog::Key;
 use super::delay::asked_wait;
 use super::error::{Category, ProviderError};
@@ -109,6 +110,7 @@ pub struct Transport {
     http: reqwest::Client,
     limits: Limits,
     pause: Pause,
+    keep: Option<Arc<dyn Keep>>,
 }
 
 impl Transport {
@@ -128,7 +130,13 @@ impl Transport {
             Some(proxy) => builder.proxy(reqwest::Proxy::http(proxy)?),
             None => builder,
         };
-        Ok(Self { http: builder.build()?, limits, pause })
+        Ok(Self { http: builder.build()?, limits, pause, keep: None })
+    }
+
+    /// The same with all exchanges captured, when there is somebody who keeps them.
+    #[must_use]
+    pub fn captured_by(self, keep: Option<Arc<dyn Keep>>) -> Self {
+        Self { keep, ..self }
     }
 
     #[must_use]
@@ -149,22 +157,62 @@ impl Transport {
     async fn attempt(&self, call: &Call) -> Result<Reply, ProviderError> {
         let deadline = Instant::now() + self.limits.first_byte;
         let late = || silent(self.limits.first_byte);
-        let request = self.http.post(&call.url).headers(headers(call)?).body(call.body.clone());
-        let sent = timeout_at(deadline, request.send()).await.map_err(|_| late())?;
-        let mut response = sent.map_err(|error| unreachable_words(&error))?;
-        if !response.status().is_success() {
-            return Err(refusal(response).await);
+        let headers = headers(call)?;
+        let mut tape = Tape::begin(self.keep.as_ref(), call, &headers);
+        let request = self.http.post(&call.url).headers(headers).body(call.body.clone());
+        let sent = timeout_at(deadline, request.send()).await.map_err(|_| late());
+        let sent = sent.and_then(|sent| sent.map_err(|error| unreachable_words(&error)));
+        let mut body = Body::begin(sent.inspect_err(|error| tape.end(error))?, tape);
+        if !body.response.status().is_success() {
+            return Err(refusal(body).await);
         }
-        let first = timeout_at(deadline, response.chunk()).await.map_err(|_| late())?;
+        let first = timeout_at(deadline, body.chunk()).await.map_err(|_| late());
+        let first = first.inspect_err(|error| body.tape.end(error))?;
         let first = first.map_err(|_| ProviderError::with_words(Category::Unreachable, "it closed the connection"))?;
-        Reply::begin(response, first.unwrap_or_default(), self.limits.idle).await
+        Reply::begin(body, first.unwrap_or_default(), self.limits.idle).await
+    }
+}
+
+/// The body of a response, with the tape that runs beside it.
+#[derive(Debug)]
+struct Body {
+    response: reqwest::Response,
+    tape: Tape,
+}
+
+impl Body {
+    fn begin(response: reqwest::Response, mut tape: Tape) -> Self {
+        tape.head(response.status().as_u16(), response.headers());
+        Self { response, tape }
+    }
+
+    /// The next piece; none at the end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
+        let chunk = self.response.chunk().await;
+        match &chunk {
+            Ok(Some(bytes)) => self.tape.piece(bytes),
+            Ok(None) => self.tape.end("whole"),
+            Err(_) => self.tape.end("the connection broke"),
+        }
+        chunk
+    }
+
+    /// Appends the rest to `bytes`, up to `limit` bytes in all or to where it breaks.
+    async fn read(&mut self, bytes: &mut Vec<u8>, limit: usize) {
+        while let Ok(Some(chunk)) = self.chunk().await {
+            let room = limit.saturating_sub(bytes.len());
+            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() >= room {
+                break;
+            }
+        }
     }
 }
 
 /// An answer that has begun.
 #[derive(Debug)]
 pub struct Reply {
-    response: reqwest::Response,
+    body: Body,
     /// None after the end of the body.
     decoder: Option<Decoder>,
     ready: VecDeque<Event>,
@@ -173,21 +221,32 @@ pub struct Reply {
 impl Reply {
     /// Looks at the body's first byte: an event stream, whatever its content type says; one JSON object, as some local
     /// servers answer; or a page of something else.
-    async fn begin(response: reqwest::Response, first: Bytes, idle: Duration) -> Result<Self, ProviderError> {
-        let mut reply = Self { response, decoder: Some(Decoder::default()), ready: VecDeque::new() };
+    async fn begin(body: Body, first: Bytes, idle: Duration) -> Result<Self, ProviderError> {
+        let mut reply = Self { body, decoder: Some(Decoder::default()), ready: VecDeque::new() };
         match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'<') => return Err(ProviderError::with_words(Category::Unreadable, "it sent a web page")),
             Some(b'{' | b'[') => {
-                let mut body = first.into();
-                let rest = timeout(idle, read(&mut reply.response, &mut body, EVENT_LIMIT));
-                rest.await.map_err(|_| silent(idle))?;
-                let data = String::from_utf8_lossy(&body).into_owned();
+                let mut bytes = first.into();
+                let rest = timeout(idle, reply.body.read(&mut bytes, EVENT_LIMIT)).await.map_err(|_| silent(idle));
+                rest.inspect_err(|error| reply.body.tape.end(error))?;
+                let data = String::from_utf8_lossy(&bytes).into_owned();
                 reply.ready.push_back(Event { name: String::new(), data });
                 reply.decoder = None;
             }
             _ => reply.take(&first)?,
         }
         Ok(reply)
+    }
+
+    /// The status that it came with.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.body.response.status().as_u16()
+    }
+
+    /// The provider's own end mark has come: nothing that follows it is of use.
+    pub fn done(&mut self) {
+        self.body.tape.end("whole");
     }
 
     /// The next event; none at the end of the body. Waits until `limit` after `since`.
@@ -200,7 +259,8 @@ impl Reply {
             if self.decoder.is_none() {
                 return Ok(None);
             }
-            match timeout_at(deadline, self.response.chunk()).await.map_err(|_| silent(limit))? {
+            let chunk = timeout_at(deadline, self.body.chunk()).await.map_err(|_| silent(limit));
+            match chunk.inspect_err(|error| self.body.tape.end(error))? {
                 Ok(Some(bytes)) => self.take(&bytes)?,
                 Ok(None) => {
                     // The standard drops an event without its blank line; providers do end like that, so it counts
@@ -251,27 +311,16 @@ fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
 }
 
 /// The error of an answer whose status is not a success.
-async fn refusal(mut response: reqwest::Response) -> ProviderError {
-    let status = response.status().as_u16();
-    let headers = std::mem::take(response.headers_mut());
-    let mut body = Vec::new();
+async fn refusal(mut body: Body) -> ProviderError {
+    let status = body.response.status().as_u16();
+    let headers = std::mem::take(body.response.headers_mut());
+    let mut text = Vec::new();
     // What has come by then may say enough.
-    let _ = timeout(ERROR_WAIT, read(&mut response, &mut body, ERROR_BODY)).await;
-    let body = String::from_utf8_lossy(&body);
-    let retry_after = asked_wait(status, &headers, &body, now_ms());
+    let _ = timeout(ERROR_WAIT, body.read(&mut text, ERROR_BODY)).await;
+    let text = String::from_utf8_lossy(&text);
+    let retry_after = asked_wait(status, &headers, &text, now_ms());
     let should_retry = headers.get("x-should-retry").and_then(|value| value.to_str().ok()?.parse().ok());
-    ProviderError { retry_after, should_retry, ..ProviderError::from_status(status, &body) }
-}
-
-/// Appends the rest of a body, up to `limit` bytes or to where it breaks.
-async fn read(response: &mut reqwest::Response, body: &mut Vec<u8>, limit: usize) {
-    while let Ok(Some(bytes)) = response.chunk().await {
-        let room = limit.saturating_sub(body.len());
-        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if bytes.len() >= room {
-            break;
-        }
-    }
+    ProviderError { retry_after, should_retry, ..ProviderError::from_status(status, &text) }
 }
 
 fn silent(limit: Duration) -> ProviderError {

@@ -11,11 +11,13 @@
 //! - `replay`: what a record becomes in a request.
 //! - `anthropic`: servers that speak Anthropic's API in their own way.
 //! - `transport`: our own limits: failures, silence, stops, keys.
+//! - `captures`: what is kept of the wire, and what can be done with it.
 //! - `tidy`: the house rules of the source tree.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
 
 mod anthropic;
+mod captures;
 mod empty;
 mod faults;
 mod guard;
