@@ -64,6 +64,8 @@ words! {
         TurnCap = "turn-cap",
         /// The store refused a write.
         Storage = "storage",
+        /// There was nothing in the answer before it; the model is asked once more.
+        EmptyAnswer = "empty-answer",
     }
 }
 

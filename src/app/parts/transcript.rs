@@ -195,6 +195,7 @@ fn notice_words(notice: Notice) -> &'static str {
     match notice {
         Notice::TurnCap => "The teacher has worked long enough on this; write to go on.",
         Notice::Storage => "The server could not save what came next.",
+        Notice::EmptyAnswer => "The model ended without an answer, so it was asked once more.",
         Notice::Length => "This answer is as long as the model may write.",
         Notice::Interrupted => "The server went down here; the teacher goes on below.",
     }

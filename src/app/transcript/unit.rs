@@ -181,6 +181,8 @@ pub enum ToolState {
 pub enum Notice {
     TurnCap,
     Storage,
+    /// There was nothing in the answer, and the model is asked once more.
+    EmptyAnswer,
     /// The answer is as long as the model may write.
     Length,
     /// The server went down in mid-answer; the teacher goes on below.
@@ -202,6 +204,7 @@ impl From<NoticeKind> for Notice {
         match kind {
             NoticeKind::TurnCap => Self::TurnCap,
             NoticeKind::Storage => Self::Storage,
+            NoticeKind::EmptyAnswer => Self::EmptyAnswer,
         }
     }
 }

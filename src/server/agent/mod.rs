@@ -3,6 +3,7 @@
 pub mod batch;
 mod coerce;
 pub mod context;
+mod empty;
 pub mod run_loop;
 pub mod schema;
 pub mod tool;

@@ -64,6 +64,7 @@ impl Answer for Said {
             }
             Event::MessageDelta { delta, usage } => self.finish(delta, usage),
             Event::MessageStop => return Ok(Flow::Done),
+            Event::Ping => return Ok(Flow::Ping),
             Event::Error | Event::Other => {}
         }
         Ok(Flow::More)

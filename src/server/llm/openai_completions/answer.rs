@@ -32,6 +32,8 @@ pub(super) struct Chat {
     tags: ThinkTags,
     text_halves: Halves,
     thinking_halves: Halves,
+    /// Who answers behind the provider has been told.
+    named: bool,
     /// The server says how an answer ended; else its end is the end of the stream.
     says_finish: bool,
     /// How the provider said that it ended.
@@ -64,7 +66,7 @@ impl Answer for Chat {
         if let Some(error) = &chunk.error {
             return Err(ProviderError::reported(error));
         }
-        self.read_names(&chunk);
+        self.read_names(&chunk, out);
         let choice = chunk.choices.and_then(|choices| choices.into_iter().next());
         let last = choice.as_ref().is_none_or(|choice| finish_word(choice).is_some());
         let usage = chunk.usage.or_else(|| choice.as_ref()?.usage.clone());
@@ -154,6 +156,7 @@ impl Chat {
             tags: ThinkTags::default(),
             text_halves: Halves::default(),
             thinking_halves: Halves::default(),
+            named: false,
             says_finish,
             finish: None,
             early_usage: None,
@@ -176,7 +179,11 @@ impl Chat {
         StreamEvent::End(Box::new(message))
     }
 
-    fn read_names(&mut self, chunk: &Chunk) {
+    fn read_names(&mut self, chunk: &Chunk, out: &mut Vec<StreamEvent>) {
+        if let Some(upstream) = chunk.provider.as_ref().filter(|upstream| !upstream.is_empty() && !self.named) {
+            self.named = true;
+            out.push(StreamEvent::Upstream(upstream.clone()));
+        }
         let message = self.draft.message();
         if let Some(id) = chunk.id.as_ref().filter(|id| !id.is_empty() && message.response_id.is_none()) {
             self.draft.change(|message| message.response_id = Some(id.clone()));

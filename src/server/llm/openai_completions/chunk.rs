@@ -20,6 +20,9 @@ pub(super) struct Chunk {
     pub(super) id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) model: Option<String>,
+    /// Who answers behind OpenRouter.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) provider: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) choices: Option<Vec<Choice>>,
     #[serde(deserialize_with = "lenient")]
