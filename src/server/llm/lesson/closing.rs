@@ -144,7 +144,7 @@ impl<'a> Lesson<'a> {
             parts.push(format!("You can now\n\n{}", points(&shown)));
         }
         if !open.is_empty() {
-            parts.push(format!("This would be worth coming back to, how to\n\n{}", points(&open)));
+            parts.push(format!("Worth coming back to: how to\n\n{}", points(&open)));
         }
         parts.join("\n\n")
     }

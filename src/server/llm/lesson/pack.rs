@@ -1,7 +1,9 @@
 //! A lesson pack: one authored lesson as data, read from a Markdown file and checked.
 //!
 //! The file has TOML front matter, opening words, then level-1 sections `Probe`, `Block <id>: <title>` (several) and
-//! `Summary`. Fences with the info string `ask`, `quiz` or `block` hold TOML; all else is prose, said as it stands.
+//! `Summary`. Fences with the info string `ask`, `quiz` or `block` hold TOML; all else is prose, said as it stands. What a
+//! block says must hold whatever stands beside it in the learner's plan; what links it to the block before it is its
+//! `bridge`.
 
 use std::collections::BTreeMap;
 

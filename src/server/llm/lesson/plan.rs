@@ -13,7 +13,7 @@ use super::probe::{Finding, assess, finding};
 use super::reply::{Listener, Waiting};
 use super::shelf::Packs;
 use super::step::Step;
-use super::words::{Set, holds, list, words};
+use super::words::{Set, list, words};
 
 /// The chat's plan as it stands.
 pub(super) struct Standing {
@@ -25,6 +25,13 @@ pub(super) struct Standing {
     done: Vec<String>,
     /// The id of the block that is being taught.
     current: Option<String>,
+}
+
+impl Standing {
+    /// True when the teaching has begun, so that the plan changes in the middle of it.
+    fn is_in_lesson(&self) -> bool {
+        self.current.is_some() || !self.done.is_empty()
+    }
 }
 
 /// All that a plan is derived from.
@@ -109,8 +116,11 @@ impl Planner<'_> {
             .collect();
         let change = self.changed(standing, &wishes);
         let is_chat = !sent_back && !is_about_plan(&change, &wishes);
-        if is_chat || !sent_back && change.done.is_empty() {
-            return self.wait(if is_chat { None } else { Some(&change) });
+        if is_chat {
+            return self.wait(standing);
+        }
+        if !sent_back && change.done.is_empty() {
+            return self.stay(&change);
         }
         if let Some(step) = self.refused() {
             return step;
@@ -157,10 +167,10 @@ impl Planner<'_> {
             ("Nothing in the note changes the plan. I say so.", "The plan stays as it is.".to_owned())
         };
         let is_helpless = change.has_trouble || change.done.is_empty() && !change.is_understood;
-        let ask = match (change.done.is_empty(), standing.done.is_empty() && standing.current.is_none()) {
+        let ask = match (change.done.is_empty(), standing.is_in_lesson()) {
             (true, _) => "",
-            (false, true) => "Is it right like this?",
-            (false, false) => "Is it right like this? As soon as you accept it, I go on.",
+            (false, false) => "Is it right like this?",
+            (false, true) => "Is it right like this? As soon as you accept it, I go on.",
         };
         Step::thinking(thought)
             .say(said)
@@ -208,33 +218,43 @@ impl Planner<'_> {
         format!("Your answers show me this: {}.", parts.join("; "))
     }
 
-    /// Answers a text while the plan waits, and says once that it does.
-    fn wait(&self, change: Option<&Change>) -> Step {
+    /// Says why a text that is about the plan leaves it as it is.
+    fn stay(&self, change: &Change) -> Step {
+        Step::thinking("The text changes nothing in the plan, so that goes on waiting.")
+            .say(format!("The plan stays as it is. {}", change.not_done.join(" ")))
+            .say(if change.has_trouble { CAN } else { "" })
+    }
+
+    /// Answers a text that is not about the plan, and says once that the plan waits.
+    fn wait(&self, standing: &Standing) -> Step {
         let step = Step::thinking("The plan waits for the learner's verdict; a text is none.");
         let new = self.history.new_texts();
         let text = new.last().copied().unwrap_or_default();
-        if let Some(change) = change {
-            return step
-                .say(format!("The plan stays as it is. {}", change.not_done.join(" ")))
-                .say(if change.has_trouble { CAN } else { "" });
-        }
-        let agreeing = ["looks good", "good", "great", "accept", "agree", "perfect"];
+        let words = words(text);
+        let denies = Set("no nope not never don dont").is_in(&words);
+        let agrees = Set("good great accept agree agreed perfect").is_in(&words);
         match heard(text) {
-            Heard::GoOn => return step.say(ACCEPT),
-            Heard::Other if agreeing.iter().any(|word| holds(text, word)) => return step.say(ACCEPT),
+            Heard::GoOn | Heard::Other if denies && words.len() <= 2 => {
+                return step.say("Then say what should change.").say(CAN);
+            }
+            heard if heard == Heard::GoOn || heard == Heard::Other && agrees && !denies => {
+                return step.say(if standing.previous.is_some() && standing.is_in_lesson() {
+                    "Then please accept the plan with its button, and I go on. If you would rather have the plan from before, \
+                     write \"never mind\"."
+                } else {
+                    "Then please accept the plan with its button, and I begin."
+                });
+            }
             Heard::Stop => {
-                return step.say("All right, we stop here. The plan stays, and I begin whenever you accept it.");
+                return step.say("All right, we stop here. The plan stays, and I go on whenever you accept it.");
             }
             _ => {}
         }
         let listener = Listener { history: self.history, packs: self.packs, pack: self.pack, waiting: Waiting::Plan };
-        let has_said_so = self
-            .history
-            .plans()
-            .next()
-            .is_some_and(|(_, after)| after.iter().any(|entry| matches!(entry, Entry::Said)));
+        let mut plans = self.history.plans();
+        let has_said = plans.next().is_some_and(|(_, after)| after.iter().any(|entry| matches!(entry, Entry::Said)));
         let step = step.maybe_say(listener.reply());
-        if has_said_so {
+        if has_said {
             return step.or_say("The plan waits for your word.");
         }
         step.say(
@@ -260,8 +280,6 @@ pub(super) enum Course {
     Told(String),
     Changes(Step),
 }
-
-const ACCEPT: &str = "Then please accept the plan with its button, and I begin.";
 
 /// What a learner can do after these blocks.
 pub(super) fn goal(pack: &Pack, taught: &[&PackBlock]) -> String {

@@ -87,7 +87,7 @@ pub(super) fn offer(packs: &Packs, history: &History<'_>, can_ask: bool) -> Step
     let titles: Vec<&str> = packs.all().iter().map(|pack| pack.title.as_str()).collect();
     if titles.is_empty() {
         return Step::thinking("There is no lesson that I could play.").say(
-            "I am a scripted teacher, and there is no lesson here that I could play. Put a lesson pack into the folder \
+            "I am a scripted teacher, and there is no lesson here that I could play. Put a lesson into the folder \
              for lessons, or set a key for a real model; the README says how.",
         );
     }

@@ -40,7 +40,10 @@ pub(super) fn find<'p>(pack: &'p Pack, text: &str) -> Option<Quote<'p>> {
         return about(pack, term);
     }
     let content = content(&asked);
-    let is_question = asked.first().is_some_and(|word| ASKING.has(word));
+    // Only what asks for a meaning: "who made this?" is no question about "made".
+    let begins = |at: usize, any: Set| asked.get(at).is_some_and(|word| any.has(word));
+    let is_question = begins(0, Set("what whats")) && begins(1, Set("is are s does do a an the"))
+        || begins(0, Set("explain define definition meaning"));
     let is_short = (1..=2).contains(&content.len());
     if is_question && is_short {
         mentioning(pack, |words| content.iter().all(|word| words.contains(word)))
@@ -193,7 +196,16 @@ mod tests {
 
     #[test]
     fn what_the_lesson_does_not_speak_of_is_not_found() {
-        for question in ["Why is the sky blue?", "who are you?", "what is love?", "hello", "why?", "what is 3/4?", ""] {
+        for question in [
+            "Why is the sky blue?",
+            "who are you?",
+            "who made this?",
+            "what is love?",
+            "hello",
+            "why?",
+            "what is 3/4?",
+            "",
+        ] {
             check("fractions", question, None);
         }
     }

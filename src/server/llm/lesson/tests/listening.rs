@@ -172,6 +172,19 @@ fn a_wish_to_stop_leads_to_the_offer_of_a_short_summary() {
 }
 
 #[test]
+fn without_a_way_to_ask_the_short_summary_comes_at_once() {
+    let (mut chat, call) = at_first_quiz();
+    let closed = unanswered(&Question::from_args(QUIZ, &call.arguments).unwrap(), Verdict::NotAnswered);
+    chat.result(&call, &closed.for_model(), serde_json::to_value(&closed).ok());
+    chat.messages.push(Message::user("stop", 0));
+    let tools: Vec<ToolSpec> = chat.tools().into_iter().filter(|tool| tool.name != ASK).collect();
+    let blocks = play(&chat.packs, &chat.messages, &tools);
+    assert!(blocks.iter().all(|block| block.as_tool_call().is_none()));
+    let text = blocks.iter().find_map(Block::as_text).unwrap();
+    assert!(text.starts_with("### Summary so far"), "{text}");
+}
+
+#[test]
 fn who_does_not_want_to_stop_after_all_goes_on_where_they_were() {
     for (reply, ends) in [
         (Reply::Options(vec!["Go on with the lesson".to_owned()]), false),
@@ -323,6 +336,36 @@ fn a_plan_that_can_not_be_changed_as_asked_comes_again_as_it_was_with_the_reason
     check(Some("skip everything"), "a plan needs two blocks at least");
     let text = check(Some("in French"), "I can't change the language");
     assert!(text.contains("With the plan I can do this"), "{text}");
+}
+
+#[test]
+fn while_a_plan_waits_short_words_are_heard_and_nothing_is_repeated() {
+    let (mut chat, _) = at_plan("fractions", &Reply::DontKnow);
+    let mut say = |text: &str, words: &str| {
+        let Stop::End(said) = chat.text(text) else { panic!("{text}") };
+        assert!(said.contains(words), "{text}: {said}");
+        said
+    };
+    say("looks good", "accept the plan with its button, and I begin");
+    say("no", "Then say what should change.");
+    let first = say("who made this?", "scripted");
+    assert!(!first.contains("such as"), "{first}");
+    let second = say("and when?", "lesson");
+    assert_ne!(first, second);
+    say("stop", "we stop here");
+    say("skip the common denominator", "fits \"Which fraction is larger?\" and");
+    let Stop::Plan(plan) = chat.text("looks good\n\nOn the plan: skip division") else { panic!() };
+    assert!(!ids(&plan).contains(&"divide"));
+}
+
+#[test]
+fn a_changed_plan_that_waits_in_the_middle_of_a_lesson_can_be_taken_back() {
+    let (mut chat, call) = at_first_quiz();
+    let Stop::Plan(_) = chat.reply(&call, &Reply::Text("skip division".to_owned())) else { panic!() };
+    let Stop::End(text) = chat.text("go on") else { panic!() };
+    assert!(text.contains("write \"never mind\""), "{text}");
+    let Stop::Plan(plan) = chat.text("never mind") else { panic!() };
+    assert_eq!(plan.blocks.len(), 6);
 }
 
 #[test]
