@@ -1,4 +1,4 @@
-//! The server: reads its configuration, opens its data, resumes what was running, and serves until it is told to stop.
+//! The program: runs the command that it is given; without one it reads its configuration, opens its data, resumes what was running, and serves until it is told to stop.
 
 use std::fs::File;
 use std::future::IntoFuture;
@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use learnharness::server::Services;
 use learnharness::server::config::Config;
 use learnharness::server::http::{Assets, app};
-use learnharness::server::llm;
+use learnharness::server::llm::known::Catalog;
+use learnharness::server::llm::update::{self, Source};
+use learnharness::server::llm::{self, local};
 use learnharness::server::runs::Runs;
 use learnharness::server::store::Store;
+use learnharness::server::{Services, command};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -25,7 +27,12 @@ type Failure = Box<dyn std::error::Error>;
 async fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info,sqlx=warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match serve().await {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.split_first() {
+        Some((name, rest)) => command::run(name, rest).await,
+        None => serve().await,
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("learnharness: {failure}");
@@ -38,12 +45,15 @@ async fn serve() -> Result<(), Failure> {
     let config = Arc::new(Config::from_env()?);
     let _lock = own(&config.data)?;
     let store = Store::open(&config.data.join("learnharness.db")).await?;
-    let models = llm::models(config.model.clone(), &config.data.join("lessons"), config.pace)?;
+    let _update = update::begin(Source::of(Catalog::built_in(), &config.keys, &config.data));
+    let model = local::settle(config.model.clone()).await?;
+    let models = llm::models(model, config.thinking, &config.data.join("lessons"), config.pace)?;
+    let name = models.model.id.clone();
     let runs = Runs::new(store.clone(), models);
     runs.recover().await?;
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
     let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
-    println!("learnharness serves http://{} with the model {}", config.addr, config.model.id);
+    println!("learnharness serves http://{} with the model {name}", config.addr);
     let told = tokio_util::sync::CancellationToken::new();
     let server = axum::serve(listener, app(services)).with_graceful_shutdown(told.clone().cancelled_owned());
     let mut server = std::pin::pin!(server.into_future());

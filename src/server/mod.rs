@@ -1,10 +1,13 @@
 //! What compiles for the server only.
 
 pub mod agent;
+pub mod choice;
 pub mod clock;
+pub mod command;
 pub mod config;
 pub mod http;
 pub mod llm;
+pub mod models;
 pub mod runs;
 pub mod store;
 pub mod teaching;

@@ -6,11 +6,14 @@ pub mod compat;
 pub mod draft;
 pub mod error;
 pub mod estimate;
+pub mod get;
 mod halves;
 pub mod ids;
 pub mod js;
+pub mod known;
 pub mod lesson;
 mod listen;
+pub mod local;
 pub mod openai_completions;
 pub mod options;
 pub mod overflow;
@@ -21,6 +24,7 @@ pub mod strict;
 pub mod thinking;
 mod told;
 pub mod transport;
+pub mod update;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -109,11 +113,17 @@ const LESSON_THINKING: ThinkingLevel = ThinkingLevel::Low;
 /// beforehand, and models can do more than a lesson ever needs.
 const LESSON_TOKENS: u64 = 16_384;
 
-/// The model in use with its dialect. The scripted teacher finds further packs in `lessons` and waits `pace` a delta.
+/// The model in use with its dialect. It thinks as hard as `thinking` says, or a little, as far as it can. The scripted
+/// teacher finds further packs in `lessons` and waits `pace` a delta.
 ///
 /// # Errors
 /// When the system offers no TLS.
-pub fn models(model: Model, lessons: &Path, pace: Duration) -> Result<Models, reqwest::Error> {
+pub fn models(
+    model: Model,
+    thinking: Option<ThinkingLevel>,
+    lessons: &Path,
+    pace: Duration,
+) -> Result<Models, reqwest::Error> {
     let transport = || Transport::new(Limits::default(), Arc::new(|wait| Box::pin(tokio::time::sleep(wait))));
     let dialect: Arc<dyn Dialect> = match model.api {
         Api::Lesson => {
@@ -126,12 +136,19 @@ pub fn models(model: Model, lessons: &Path, pace: Duration) -> Result<Models, re
         Api::OpenAiCompletions => Arc::new(OpenAiCompletions::new(transport()?, now_ms)),
         Api::AnthropicMessages => Arc::new(AnthropicMessages::new(transport()?, now_ms)),
     };
-    let options = Options {
-        thinking: LESSON_THINKING,
-        max_tokens: (model.max_tokens > 0).then(|| model.max_tokens.min(LESSON_TOKENS)),
-        ..Options::default()
-    };
+    let options = options(&model, thinking.unwrap_or(LESSON_THINKING));
+    if let Some(wanted) = thinking.filter(|wanted| *wanted != options.thinking) {
+        let (wanted, level) = (wanted.name(), options.thinking.name());
+        tracing::info!(wanted, level, model = %model.id, "the model has not got that thinking level; it thinks at the next one");
+    }
     Ok(Models { model, dialect, options })
+}
+
+/// What a lesson asks of `model`. Who wants more thinking than usual gets room for it beside the answer.
+fn options(model: &Model, wanted: ThinkingLevel) -> Options {
+    let thinking = model.clamp(wanted);
+    let room = LESSON_TOKENS + thinking.budget().saturating_sub(LESSON_THINKING.budget());
+    Options { thinking, max_tokens: (model.max_tokens > 0).then(|| model.max_tokens.min(room)), ..Options::default() }
 }
 
 #[cfg(test)]
@@ -140,12 +157,19 @@ mod tests {
 
     #[test]
     fn a_lesson_asks_for_a_little_thinking_and_for_no_more_than_a_model_can() {
-        let asked = |max_tokens| {
-            let model = Model { max_tokens, ..Model::default() };
-            models(model, Path::new("none"), Duration::ZERO).unwrap().options
+        let asked = |max_tokens, thinking| {
+            let model = Model { max_tokens, reasoning: true, ..Model::default() };
+            let options = models(model, thinking, Path::new("none"), Duration::ZERO).unwrap().options;
+            (options.thinking, options.max_tokens)
         };
-        assert_eq!(asked(0).thinking, ThinkingLevel::Low);
-        let limits = [0, 8_000, 128_000].map(|max_tokens| asked(max_tokens).max_tokens);
-        assert_eq!(limits, [None, Some(8_000), Some(LESSON_TOKENS)]);
+        assert_eq!(asked(0, None), (ThinkingLevel::Low, None));
+        assert_eq!(asked(8_000, None).1, Some(8_000));
+        assert_eq!(asked(128_000, None).1, Some(LESSON_TOKENS));
+        assert_eq!(asked(128_000, Some(ThinkingLevel::Off)), (ThinkingLevel::Off, Some(LESSON_TOKENS)));
+        assert_eq!(asked(128_000, Some(ThinkingLevel::Max)), (ThinkingLevel::High, Some(30_720)));
+        assert_eq!(
+            models(Model::default(), None, Path::new("none"), Duration::ZERO).unwrap().options.thinking,
+            ThinkingLevel::Off
+        );
     }
 }
