@@ -18,6 +18,12 @@ pub enum Command {
     /// Looks into what went over the wire to models (a server keeps it with LEARNHARNESS_CAPTURE=1).
     #[command(subcommand)]
     Capture(CaptureCommand),
+    /// Lists the models that are known: what they read, what they cost, and whether their key is there.
+    Models {
+        /// Those of the servers on this machine instead.
+        #[arg(long)]
+        local: bool,
+    },
 }
 
 #[cfg(test)]
@@ -32,6 +38,12 @@ mod tests {
     #[test]
     fn without_a_command_the_server_serves() {
         assert_eq!(read("learnharness"), None);
+    }
+
+    #[test]
+    fn models_are_listed_all_or_those_of_this_machine() {
+        assert_eq!(read("learnharness models"), Some(Command::Models { local: false }));
+        assert_eq!(read("learnharness models --local"), Some(Command::Models { local: true }));
     }
 
     #[test]

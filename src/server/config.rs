@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::llm::catalog::{Api, Key, Model};
-use super::llm::lesson::Lesson;
+use super::choice::Choice;
+use super::llm::catalog::{Key, Model};
+use super::llm::known::{Catalog, Keys};
+use super::llm::thinking::ThinkingLevel;
 
 /// All that can be set from outside; the README lists the variables.
 #[derive(Clone, Debug)]
@@ -15,8 +17,10 @@ pub struct Config {
     /// The built browser side: `pkg/` with its manifest.
     pub site: PathBuf,
     pub model: Model,
-    /// Every key of a provider that is known, with the address that it is for.
-    pub keys: Vec<(String, Key)>,
+    /// How hard the model thinks; none for a little.
+    pub thinking: Option<ThinkingLevel>,
+    /// The keys of all providers that have one.
+    pub keys: Keys,
     /// What goes over the wire to models is kept.
     pub capture: bool,
     /// Delay a delta of the lesson teacher.
@@ -24,6 +28,16 @@ pub struct Config {
     /// The access token that browsers and scripts must show; none on loopback.
     pub token: Option<Key>,
 }
+
+/// What there is to choose a model from, and where the data is; enough to list models when none could be chosen.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    pub data: PathBuf,
+    pub choice: Choice,
+}
+
+/// Looks up a variable.
+pub type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A variable that cannot be used, in words for the owner.
 #[derive(Debug, thiserror::Error)]
@@ -39,21 +53,19 @@ impl Config {
     /// # Errors
     /// Names the variable that cannot be used.
     pub fn from_env() -> Result<Self, ConfigError> {
-        let data = PathBuf::from(var("LEARNHARNESS_DATA").unwrap_or_else(|| "data".to_owned()));
-        // A missing file is the usual case; what the environment holds already wins.
-        let _ = dotenvy::from_path(data.join(".env"));
-        Self::read(data, &var)
+        Self::read(offer()?, &var)
     }
 
     /// The key for what is at this address: a key goes to no other server than its own.
     #[must_use]
     pub fn key_for(&self, url: &str) -> Option<Key> {
         let origin = |url: &str| reqwest::Url::parse(url).ok().filter(reqwest::Url::has_host).map(|url| url.origin());
-        let wanted = origin(url)?;
-        self.keys.iter().find(|(base_url, _)| origin(base_url).as_ref() == Some(&wanted)).map(|(_, key)| key.clone())
+        let is_chosen = origin(url).is_some() && origin(url) == origin(&self.model.base_url);
+        let theirs = || self.keys.get(&Catalog::built_in().provider_at(url)?.id);
+        self.model.key.as_ref().filter(|_| is_chosen).or_else(theirs).cloned()
     }
 
-    fn read(data: PathBuf, var: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+    fn read(offer: Offer, var: Vars) -> Result<Self, ConfigError> {
         let addr: SocketAddr = parse("LEARNHARNESS_ADDR", var, "127.0.0.1:3004")?;
         let pace: u64 = parse("LEARNHARNESS_LESSON_PACE_MS", var, "15")?;
         let token = var("LEARNHARNESS_TOKEN").map(Key);
@@ -61,74 +73,39 @@ impl Config {
             let reason = format!("must be set to serve on {addr}, which others can reach");
             return Err(ConfigError { name: "LEARNHARNESS_TOKEN", reason });
         }
-        let model = model(var)?;
         Ok(Self {
             addr,
-            data,
-            keys: keys(var, &model),
-            capture: switch("LEARNHARNESS_CAPTURE", var)?,
+            data: offer.data,
             site: PathBuf::from(var("LEARNHARNESS_SITE").unwrap_or_else(|| "target/site".to_owned())),
-            model,
+            model: offer.choice.model(var("LEARNHARNESS_MODEL").as_deref())?,
+            thinking: var("LEARNHARNESS_THINKING").map(|name| level(&name)).transpose()?,
+            keys: offer.choice.keys,
+            capture: switch("LEARNHARNESS_CAPTURE", var)?,
             pace: Duration::from_millis(pace),
             token,
         })
     }
 }
 
-/// The keys that are there, each with the address of its provider; the chosen model's own first.
-fn keys(var: &dyn Fn(&str) -> Option<String>, chosen: &Model) -> Vec<(String, Key)> {
-    let known = PROVIDERS.iter().filter_map(|(name, provider)| Model::of_provider(provider, Key(var(name)?)));
-    let models = std::iter::once(chosen.clone()).chain(known);
-    models.filter_map(|model| Some((model.base_url, model.key?))).collect()
+/// Reads what a model can be chosen from.
+///
+/// # Errors
+/// Names the variable that cannot be used.
+pub fn offer() -> Result<Offer, ConfigError> {
+    let data = PathBuf::from(var("LEARNHARNESS_DATA").unwrap_or_else(|| "data".to_owned()));
+    // A missing file is the usual case; what the environment holds already wins.
+    let _ = dotenvy::from_path(data.join(".env"));
+    Ok(Offer { choice: Choice::read(Catalog::load(&data), &var)?, data })
 }
 
-/// The chosen model: by hand, else by the first key that is there, else the built-in teacher.
-fn model(var: &dyn Fn(&str) -> Option<String>) -> Result<Model, ConfigError> {
-    if let Some(id) = var("LEARNHARNESS_MODEL") {
-        return by_hand(var, &id);
-    }
-    let keys = PROVIDERS.iter().filter_map(|(name, provider)| Some((*provider, var(name)?)));
-    let known = keys.filter_map(|(provider, key)| Model::of_provider(provider, Key(key))).next();
-    Ok(known.unwrap_or_else(Lesson::model))
+fn level(name: &str) -> Result<ThinkingLevel, ConfigError> {
+    ThinkingLevel::ALL.into_iter().find(|level| level.name() == name).ok_or_else(|| {
+        let names = ThinkingLevel::ALL.map(ThinkingLevel::name).join(", ");
+        ConfigError { name: "LEARNHARNESS_THINKING", reason: format!("{name:?} is not one of {names}") }
+    })
 }
 
-/// The variables that hold a provider's key, the first choice first.
-const PROVIDERS: [(&str, &str); 3] =
-    [("OPENROUTER_API_KEY", "openrouter"), ("ANTHROPIC_API_KEY", "anthropic"), ("OPENAI_API_KEY", "openai")];
-
-fn by_hand(var: &dyn Fn(&str) -> Option<String>, id: &str) -> Result<Model, ConfigError> {
-    let api = match var("LEARNHARNESS_API") {
-        None => Api::default(),
-        Some(name) => Api::ALL.into_iter().find(|api| api.name() == name).ok_or_else(|| {
-            let names = Api::ALL.map(Api::name).join(", ");
-            ConfigError { name: "LEARNHARNESS_API", reason: format!("{name:?} is not one of {names}") }
-        })?,
-    };
-    let given = (var("LEARNHARNESS_BASE_URL"), var("LEARNHARNESS_API_KEY").map(Key));
-    let (base_url, key, needs_key) = match (api, given) {
-        (Api::Lesson, _) => return Ok(Lesson::model()),
-        (Api::AnthropicMessages, (None, key)) => {
-            ("https://api.anthropic.com".to_owned(), key.or_else(|| var("ANTHROPIC_API_KEY").map(Key)), true)
-        }
-        (_, (Some(base_url), key)) => (web_address(base_url)?, key, false),
-        (Api::OpenAiCompletions, (None, _)) => {
-            let reason = "must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1".to_owned();
-            return Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason });
-        }
-    };
-    Ok(Model { key, needs_key, ..Model::at(api, &base_url, id) })
-}
-
-fn web_address(base_url: String) -> Result<String, ConfigError> {
-    let is_web = |url: reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    if reqwest::Url::parse(&base_url).is_ok_and(is_web) {
-        return Ok(base_url);
-    }
-    let reason = format!("{base_url:?} is not a web address; an example is http://127.0.0.1:11434/v1");
-    Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason })
-}
-
-fn switch(name: &'static str, var: &dyn Fn(&str) -> Option<String>) -> Result<bool, ConfigError> {
+fn switch(name: &'static str, var: Vars) -> Result<bool, ConfigError> {
     match var(name).as_deref() {
         None | Some("0" | "false") => Ok(false),
         Some("1" | "true") => Ok(true),
@@ -136,11 +113,7 @@ fn switch(name: &'static str, var: &dyn Fn(&str) -> Option<String>) -> Result<bo
     }
 }
 
-fn parse<T: std::str::FromStr>(
-    name: &'static str,
-    var: &dyn Fn(&str) -> Option<String>,
-    default: &str,
-) -> Result<T, ConfigError> {
+fn parse<T: std::str::FromStr>(name: &'static str, var: Vars, default: &str) -> Result<T, ConfigError> {
     let text = var(name).unwrap_or_else(|| default.to_owned());
     text.parse().map_err(|_| ConfigError { name, reason: format!("{text:?} cannot be read; an example is {default}") })
 }
@@ -154,10 +127,12 @@ fn var(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::llm::catalog::Api;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let var = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Config::read(PathBuf::from("data"), &var)
+        let choice = Choice::read(Catalog::built_in().clone(), &var)?;
+        Config::read(Offer { data: PathBuf::from("data"), choice }, &var)
     }
 
     #[test]
@@ -189,6 +164,48 @@ mod tests {
         assert_eq!(chosen(&[anthropic, openrouter]), of("openrouter", Api::OpenAiCompletions, "r"));
         assert_eq!(chosen(&[("OPENAI_API_KEY", "o"), anthropic]), of("anthropic", Api::AnthropicMessages, "a"));
         assert_eq!(chosen(&[("OPENAI_API_KEY", "o")]), of("openai", Api::OpenAiCompletions, "o"));
+        assert_eq!(chosen(&[("ZAI_API_KEY", "z")]), of("zai", Api::OpenAiCompletions, "z"));
+        assert_eq!(chosen(&[("ZAI_API_KEY", "z"), ("DEEPSEEK_API_KEY", "d")]).0, "deepseek");
+    }
+
+    #[test]
+    fn a_name_chooses_the_address_the_api_the_key_and_the_prices() {
+        let keys = [("OPENROUTER_API_KEY", "r"), ("ANTHROPIC_API_KEY", "a")];
+        let named = |name| read(&[&keys[..], &[("LEARNHARNESS_MODEL", name)]].concat()).unwrap().model;
+        let flash = named("openrouter/z-ai/glm-5.3-flash");
+        assert_eq!((flash.base_url.as_str(), flash.key), ("https://openrouter.ai/api/v1", Some(Key("r".to_owned()))));
+        assert_eq!((flash.prices.rates.output, flash.api, flash.needs_key), (0.25, Api::OpenAiCompletions, true));
+        let sonnet = named("claude-sonnet-5");
+        assert_eq!((sonnet.api, sonnet.key), (Api::AnthropicMessages, Some(Key("a".to_owned()))));
+        let deepseek = named("deepseek-v4-pro");
+        assert_eq!(
+            (deepseek.needs_key, deepseek.key, deepseek.key_variable.as_str()),
+            (true, None, "DEEPSEEK_API_KEY")
+        );
+    }
+
+    #[test]
+    fn a_providers_key_reaches_its_own_server_at_any_path_and_no_other() {
+        let at = |base_url| {
+            let by_hand =
+                [("LEARNHARNESS_MODEL", "glm-5.3"), ("LEARNHARNESS_BASE_URL", base_url), ("ZAI_API_KEY", "z")];
+            let model = read(&by_hand).unwrap().model;
+            (model.key.map(|key| key.0), model.context_window)
+        };
+        assert_eq!(at("https://api.z.ai/api/coding/paas/v4"), (Some("z".to_owned()), 1_000_000));
+        assert_eq!(at("http://api.z.ai/api/coding/paas/v4"), (None, 0));
+        assert_eq!(at("https://elsewhere.example/v1"), (None, 0));
+    }
+
+    #[test]
+    fn thinking_is_one_of_the_levels() {
+        let thinking = |name| read(&[("LEARNHARNESS_THINKING", name)]).map(|config| config.thinking);
+        assert_eq!(thinking("max").unwrap(), Some(ThinkingLevel::Max));
+        assert_eq!(read(&[]).unwrap().thinking, None);
+        assert_eq!(
+            thinking("hard").unwrap_err().to_string(),
+            "LEARNHARNESS_THINKING: \"hard\" is not one of off, minimal, low, medium, high, xhigh, max"
+        );
     }
 
     #[test]
@@ -254,8 +271,23 @@ mod tests {
             "LEARNHARNESS_API: \"x\" is not one of openai-completions, anthropic-messages, lesson",
         );
         check(
-            &[("LEARNHARNESS_MODEL", "m")],
-            "LEARNHARNESS_BASE_URL: must be set beside LEARNHARNESS_MODEL, such as http://127.0.0.1:11434/v1",
+            &[("LEARNHARNESS_MODEL", "auto")],
+            "LEARNHARNESS_BASE_URL: must be set beside LEARNHARNESS_MODEL=auto, such as http://127.0.0.1:11434/v1",
+        );
+        check(
+            &[("LEARNHARNESS_MODEL", "auto"), ("LEARNHARNESS_API", "anthropic-messages")],
+            "LEARNHARNESS_API: must be openai-completions with LEARNHARNESS_MODEL=auto",
+        );
+        check(
+            &[("LEARNHARNESS_MODEL", "claude-sonet-5")],
+            "LEARNHARNESS_MODEL: \"claude-sonet-5\" is not known; the nearest are openrouter/anthropic/claude-sonnet-5, \
+             anthropic/claude-sonnet-5, anthropic/claude-sonnet-4-5; for a server of your own set LEARNHARNESS_BASE_URL, \
+             such as http://127.0.0.1:11434/v1",
+        );
+        check(
+            &[("LEARNHARNESS_MODEL", "zzzzzzzzzzzz")],
+            "LEARNHARNESS_MODEL: \"zzzzzzzzzzzz\" is not known; `learnharness models` lists what is; for a server of your \
+             own set LEARNHARNESS_BASE_URL, such as http://127.0.0.1:11434/v1",
         );
     }
 

@@ -9,15 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use learnharness::server::Services;
 use learnharness::server::captures::{self, CaptureCommand, Failure, Folder, Keeper};
 use learnharness::server::command::{Cli, Command};
 use learnharness::server::config::Config;
 use learnharness::server::http::{Assets, app};
-use learnharness::server::llm;
 use learnharness::server::llm::capture::Keep;
+use learnharness::server::llm::known::Catalog;
+use learnharness::server::llm::update::{self, Source};
+use learnharness::server::llm::{self, local};
 use learnharness::server::runs::Runs;
 use learnharness::server::store::Store;
+use learnharness::server::{Services, models};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,6 +33,7 @@ async fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         None => serve().await,
         Some(Command::Capture(command)) => capture(command).await,
+        Some(Command::Models { local }) => models::list(local).await.map_err(Failure::from),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,12 +54,15 @@ async fn serve() -> Result<(), Failure> {
     let store = Store::open(&config.data.join("learnharness.db")).await?;
     let keeper = keeper(&config)?;
     let keep = keeper.clone().map(|keeper| keeper as Arc<dyn Keep>);
-    let models = llm::models(config.model.clone(), &config.data.join("lessons"), config.pace, keep)?;
+    let _update = update::begin(Source::of(Catalog::built_in(), &config.keys, &config.data));
+    let model = local::settle(config.model.clone()).await?;
+    let models = llm::models(model, config.thinking, &config.data.join("lessons"), config.pace, keep)?;
+    let name = models.model.id.clone();
     let runs = Runs::new(store.clone(), models);
     runs.recover().await?;
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
     let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
-    println!("learnharness serves http://{} with the model {}", config.addr, config.model.id);
+    println!("learnharness serves http://{} with the model {name}", config.addr);
     let told = tokio_util::sync::CancellationToken::new();
     let server = axum::serve(listener, app(services)).with_graceful_shutdown(told.clone().cancelled_owned());
     let mut server = std::pin::pin!(server.into_future());
@@ -81,7 +87,8 @@ fn keeper(config: &Config) -> Result<Option<Arc<Keeper>>, Failure> {
     if !config.capture {
         return Ok(None);
     }
-    let keys = config.keys.iter().map(|(_, key)| key.clone()).chain(config.token.clone()).collect();
+    let own = [config.model.key.clone(), config.token.clone()].into_iter().flatten();
+    let keys = config.keys.values().cloned().chain(own).collect();
     tracing::warn!("what goes over the wire to models is kept in {}", config.data.join("captures").display());
     Ok(Some(Arc::new(Keeper::start(Folder::of(&config.data), keys)?)))
 }

@@ -2,11 +2,13 @@
 
 pub mod agent;
 pub mod captures;
+pub mod choice;
 pub mod clock;
 pub mod command;
 pub mod config;
 pub mod http;
 pub mod llm;
+pub mod models;
 pub mod runs;
 pub mod store;
 pub mod teaching;

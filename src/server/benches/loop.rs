@@ -63,7 +63,7 @@ async fn turns_with_calls(url: &str, turns: usize) -> Result<Value, Failure> {
 
 async fn run(url: &str, max_turns: usize, listener: &mut Listener) -> Result<(), Failure> {
     let model = Model::at(Api::OpenAiCompletions, url, "measured");
-    let models = models(model, std::path::Path::new("none"), Duration::ZERO, None)?;
+    let models = models(model, None, std::path::Path::new("none"), Duration::ZERO, None)?;
     let config = Config {
         model: models.model,
         dialect: models.dialect,

@@ -1,9 +1,9 @@
 //! Models as data: where they are, what they can do and what they cost.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Dialect;
 use super::compat::Compat;
@@ -20,6 +20,9 @@ pub struct Model {
     /// For people.
     #[serde(default)]
     pub name: String,
+    /// For people: what must be known before it is used. Empty for nothing.
+    #[serde(skip)]
+    pub note: String,
     pub provider: String,
     pub api: Api,
     /// The API's own path is appended.
@@ -30,6 +33,9 @@ pub struct Model {
     /// True when the provider refuses to answer without one.
     #[serde(skip)]
     pub needs_key: bool,
+    /// The variable that holds its provider's key; empty for a model by hand.
+    #[serde(default)]
+    pub key_variable: String,
     /// Sent with every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -68,36 +74,25 @@ impl Model {
         self.input.contains(&Input::Image)
     }
 
-    /// The model that a server at `base_url` calls `id`: with all that is known of it, or else without any promise.
+    /// The model that a server at `base_url` calls `id`, without any promise.
     #[must_use]
     pub fn at(api: Api, base_url: &str, id: &str) -> Self {
-        let base_url = base_url.trim_end_matches('/');
-        let known = KNOWN.iter().find(|model| model.id == id && model.base_url == base_url && model.api == api);
-        known.cloned().unwrap_or_else(|| Self {
+        Self {
             id: id.to_owned(),
             name: id.to_owned(),
             provider: "custom".to_owned(),
             api,
-            base_url: base_url.to_owned(),
+            base_url: base_url.trim_end_matches('/').to_owned(),
             ..Self::default()
-        })
+        }
     }
 
-    /// The model that is used when only a key of `provider` is there.
+    /// Its provider and its id: the name that chooses this very model.
     #[must_use]
-    pub fn of_provider(provider: &str, key: Key) -> Option<Self> {
-        let known = KNOWN.iter().find(|model| model.provider == provider)?;
-        Some(Self { key: Some(key), needs_key: true, ..known.clone() })
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.provider, self.id)
     }
 }
-
-/// The models that are known by name, one a provider.
-static KNOWN: LazyLock<Vec<Model>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("models.json")).unwrap_or_else(|error| {
-        tracing::error!(%error, "the list of known models cannot be read");
-        Vec::new()
-    })
-});
 
 /// The API that a model is spoken to with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -125,7 +120,7 @@ impl Api {
 }
 
 /// What a message may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Input {
     Text,
@@ -157,7 +152,9 @@ impl Models {
     /// `no-key` when its provider wants a key and there is none.
     pub fn ready(&self) -> Result<(), ErrorBody> {
         if self.model.needs_key && self.model.key.is_none() {
-            let words = format!("The model {} has no key; set one, or choose another model.", self.model.id);
+            let Model { id, key_variable, .. } = &self.model;
+            let variable = if key_variable.is_empty() { "LEARNHARNESS_API_KEY" } else { key_variable };
+            let words = format!("The model {id} has no key; set {variable}, or choose another model.");
             return Err(ErrorBody::new(ErrorKind::NoKey, words));
         }
         Ok(())
@@ -169,20 +166,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_provider_with_a_key_has_its_model_with_facts() {
-        for provider in ["openrouter", "anthropic", "openai"] {
-            let model = Model::of_provider(provider, Key("k".to_owned())).unwrap();
-            assert!(model.context_window > model.max_tokens && model.prices.rates.output > 0.0, "{model:?}");
-            assert_eq!(model.clamp(ThinkingLevel::Low), ThinkingLevel::Low, "{}", model.id);
-            let found = Model::at(model.api, &format!("{}/", model.base_url), &model.id);
-            assert_eq!((found.prices, found.needs_key), (model.prices, false));
-        }
-    }
-
-    #[test]
     fn nothing_is_promised_of_an_unknown_model() {
         let model = Model::at(Api::OpenAiCompletions, "http://127.0.0.1:11434/v1", "qwen3");
         assert_eq!((model.reasoning, model.max_tokens, model.context_window), (false, 0, 0));
         assert!(!model.sees_images());
+    }
+
+    #[test]
+    fn a_model_without_its_key_names_the_variable_that_is_missing() {
+        let words = |key_variable: &str, key| {
+            let model =
+                Model { id: "m".into(), key_variable: key_variable.into(), needs_key: true, key, ..Model::default() };
+            let models =
+                crate::server::llm::models(model, None, std::path::Path::new("none"), std::time::Duration::ZERO, None);
+            models.unwrap().ready().err().map(|body| body.error.message)
+        };
+        let told = "The model m has no key; set ZAI_API_KEY, or choose another model.";
+        assert_eq!(words("ZAI_API_KEY", None).as_deref(), Some(told));
+        assert!(words("", None).unwrap().contains("set LEARNHARNESS_API_KEY"));
+        assert_eq!(words("ZAI_API_KEY", Some(Key("k".to_owned()))), None);
     }
 }

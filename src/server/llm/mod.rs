@@ -9,11 +9,14 @@ mod delay;
 pub mod draft;
 pub mod error;
 pub mod estimate;
+pub mod get;
 mod halves;
 pub mod ids;
 pub mod js;
+pub mod known;
 pub mod lesson;
 mod listen;
+pub mod local;
 pub mod openai_completions;
 pub mod options;
 pub mod overflow;
@@ -25,6 +28,7 @@ pub mod strict;
 pub mod thinking;
 mod told;
 pub mod transport;
+pub mod update;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -119,13 +123,15 @@ const LESSON_THINKING: ThinkingLevel = ThinkingLevel::Low;
 /// beforehand, and models can do more than a lesson ever needs.
 const LESSON_TOKENS: u64 = 16_384;
 
-/// The model in use with its dialect. The scripted teacher finds further packs in `lessons` and waits `pace` a delta; what
-/// goes to other models over the wire is captured for `keep`.
+/// The model in use with its dialect. It thinks as hard as `thinking` says, or a little, as far as it can. The scripted
+/// teacher finds further packs in `lessons` and waits `pace` a delta; what goes to other models over the wire is captured
+/// for `keep`.
 ///
 /// # Errors
 /// When the system offers no TLS.
 pub fn models(
     model: Model,
+    thinking: Option<ThinkingLevel>,
     lessons: &Path,
     pace: Duration,
     keep: Option<Arc<dyn Keep>>,
@@ -143,12 +149,19 @@ pub fn models(
         Api::OpenAiCompletions => Arc::new(OpenAiCompletions::new(transport()?, now_ms)),
         Api::AnthropicMessages => Arc::new(AnthropicMessages::new(transport()?, now_ms)),
     };
-    let options = Options {
-        thinking: LESSON_THINKING,
-        max_tokens: (model.max_tokens > 0).then(|| model.max_tokens.min(LESSON_TOKENS)),
-        ..Options::default()
-    };
+    let options = options(&model, thinking.unwrap_or(LESSON_THINKING));
+    if let Some(wanted) = thinking.filter(|wanted| *wanted != options.thinking) {
+        let (wanted, level) = (wanted.name(), options.thinking.name());
+        tracing::info!(wanted, level, model = %model.id, "the model has not got that thinking level; it thinks at the next one");
+    }
     Ok(Models { model, dialect, options })
+}
+
+/// What a lesson asks of `model`. Who wants more thinking than usual gets room for it beside the answer.
+fn options(model: &Model, wanted: ThinkingLevel) -> Options {
+    let thinking = model.clamp(wanted);
+    let room = LESSON_TOKENS + thinking.budget().saturating_sub(LESSON_THINKING.budget());
+    Options { thinking, max_tokens: (model.max_tokens > 0).then(|| model.max_tokens.min(room)), ..Options::default() }
 }
 
 #[cfg(test)]
@@ -157,12 +170,19 @@ mod tests {
 
     #[test]
     fn a_lesson_asks_for_a_little_thinking_and_for_no_more_than_a_model_can() {
-        let asked = |max_tokens| {
-            let model = Model { max_tokens, ..Model::default() };
-            models(model, Path::new("none"), Duration::ZERO, None).unwrap().options
+        let asked = |max_tokens, thinking| {
+            let model = Model { max_tokens, reasoning: true, ..Model::default() };
+            let options = models(model, thinking, Path::new("none"), Duration::ZERO, None).unwrap().options;
+            (options.thinking, options.max_tokens)
         };
-        assert_eq!(asked(0).thinking, ThinkingLevel::Low);
-        let limits = [0, 8_000, 128_000].map(|max_tokens| asked(max_tokens).max_tokens);
-        assert_eq!(limits, [None, Some(8_000), Some(LESSON_TOKENS)]);
+        assert_eq!(asked(0, None), (ThinkingLevel::Low, None));
+        assert_eq!(asked(8_000, None).1, Some(8_000));
+        assert_eq!(asked(128_000, None).1, Some(LESSON_TOKENS));
+        assert_eq!(asked(128_000, Some(ThinkingLevel::Off)), (ThinkingLevel::Off, Some(LESSON_TOKENS)));
+        assert_eq!(asked(128_000, Some(ThinkingLevel::Max)), (ThinkingLevel::High, Some(30_720)));
+        assert_eq!(
+            models(Model::default(), None, Path::new("none"), Duration::ZERO, None).unwrap().options.thinking,
+            ThinkingLevel::Off
+        );
     }
 }

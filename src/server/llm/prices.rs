@@ -1,22 +1,22 @@
 //! What tokens cost.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::app::native::Usage;
 
 /// USD a million tokens.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prices {
     #[serde(flatten)]
     pub rates: Rates,
     /// Other rates for long requests.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<Tier>,
 }
 
 /// USD a million tokens of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rates {
     pub input: f64,
@@ -26,7 +26,7 @@ pub struct Rates {
 }
 
 /// Rates of a request that sends more than so many tokens, cached ones included; they apply to the whole of it.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tier {
     pub input_tokens_above: u64,

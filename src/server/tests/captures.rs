@@ -12,6 +12,7 @@ use learnharness::server::config::Config;
 use learnharness::server::llm::anthropic_messages::AnthropicMessages;
 use learnharness::server::llm::capture::{Exchange, Keep, LARGEST};
 use learnharness::server::llm::catalog::{Api, Key};
+use learnharness::server::llm::known::Keys;
 use learnharness::server::llm::openai_completions::OpenAiCompletions;
 use learnharness::server::llm::transport::{Limits, Transport};
 use learnharness::server::llm::{Dialect, Request};
@@ -74,13 +75,19 @@ fn says(text: &str) -> Reply {
 }
 
 /// The configuration of whoever looks into the captures of `data`.
-fn config(data: &Path, keys: &[(&str, &str)]) -> Config {
+fn config(data: &Path, key: Option<(&str, &str)>) -> Config {
+    let mut model = catalog_model();
+    if let Some((url, key)) = key {
+        model.base_url = url.to_owned();
+        model.key = Some(Key(key.to_owned()));
+    }
     Config {
         addr: SocketAddr::from(([127, 0, 0, 1], 0)),
         data: data.to_owned(),
         site: data.join("site"),
-        model: catalog_model(),
-        keys: keys.iter().map(|(url, key)| ((*url).to_owned(), Key((*key).to_owned()))).collect(),
+        model,
+        thinking: None,
+        keys: Keys::new(),
         capture: false,
         pace: Duration::ZERO,
         token: None,
@@ -186,7 +193,7 @@ async fn what_is_too_long_is_cut_and_says_so_and_cannot_be_sent_again() {
     assert_eq!((kept.request.body.len(), kept.body().len()), (LARGEST, LARGEST));
     assert!(kept.request.cut > 0 && response.cut > 1024 * 1024, "{} {}", kept.request.cut, response.cut);
     let replay = CaptureCommand::Replay { what: "1".to_owned(), changes: Changes::default() };
-    let words = told(replay, &config(stage.data.path(), &[])).await.unwrap_err();
+    let words = told(replay, &config(stage.data.path(), None)).await.unwrap_err();
     assert_eq!(words, "This request was too long to be kept whole, so it cannot be sent again.");
 }
 
@@ -228,7 +235,7 @@ async fn a_folder_that_cannot_be_written_fails_no_answer() {
 #[tokio::test]
 async fn captures_are_listed_and_shown() {
     let stage = Stage::new();
-    let config = config(stage.data.path(), &[]);
+    let config = config(stage.data.path(), None);
     let none = "There are no captures. A server that runs with LEARNHARNESS_CAPTURE=1 makes them.\n";
     assert_eq!(told(CaptureCommand::List, &config).await.unwrap(), none);
     let provider = Provider::start([Reply::status(401, r#"{"error":"No"}"#)]).await;
@@ -267,7 +274,7 @@ async fn a_request_is_sent_again_as_it_was_and_its_answer_is_told_as_it_comes() 
         format!("data: {usage}\n\ndata: [DONE]\n\n"),
     ]);
     let (stage, provider, sent) = captured(Api::OpenAiCompletions, says("Hi"), next).await;
-    let config = config(stage.data.path(), &[(provider.url(), "another-key")]);
+    let config = config(stage.data.path(), Some((provider.url(), "another-key")));
     let told = replayed("1", Changes::default(), &config).await;
     let again = &provider.requests()[1];
     assert_eq!((&again.url, &again.body), (&sent.url, &sent.body));
@@ -305,7 +312,7 @@ async fn a_request_is_sent_again_with_changes_to_either_api() {
         [(Api::OpenAiCompletions, says("Hi"), says("Hello")), (Api::AnthropicMessages, said("Hi"), said("Hello"))];
     for (api, first, next) in replies {
         let (stage, provider, sent) = captured(api, first, next).await;
-        let config = config(stage.data.path(), &[(provider.url(), "another-key")]);
+        let config = config(stage.data.path(), Some((provider.url(), "another-key")));
         let changes = Changes { max_tokens: Some(77), model: Some("other".to_owned()), ..Changes::default() };
         let told = replayed("1", changes, &config).await;
         assert!(told.contains("status: 200\ntext: Hello\n"), "{told}");
@@ -329,13 +336,13 @@ async fn an_exported_capture_is_sent_again_elsewhere_without_the_key_of_where_it
     let elsewhere = TempDir::new().unwrap();
     let file = elsewhere.path().join("bundle.json");
     let export = |file| CaptureCommand::Export { number: 1, file };
-    let here = config(stage.data.path(), &[]);
+    let here = config(stage.data.path(), None);
     told(export(Some(file.clone())), &here).await.unwrap();
     let bundle = std::fs::read_to_string(&file).unwrap();
     assert!(!bundle.contains("NEVERSHOW"), "{bundle}");
     assert_eq!(told(export(None), &here).await.unwrap(), bundle);
     // A key goes to its own provider only, wherever a bundle says that its request should go.
-    let there = config(elsewhere.path(), &[("https://openrouter.ai/api/v1", "not-for-others")]);
+    let there = config(elsewhere.path(), Some(("https://openrouter.ai/api/v1", "not-for-others")));
     let told = replayed(file.to_str().unwrap(), Changes::default(), &there).await;
     let again = &provider.requests()[1];
     assert_eq!((&again.body, again.header("authorization")), (&sent.body, None));

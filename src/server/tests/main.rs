@@ -10,6 +10,7 @@
 //! - `faults`: the dialects against faults that were reported in public.
 //! - `replay`: what a record becomes in a request.
 //! - `anthropic`: servers that speak Anthropic's API in their own way.
+//! - `models`: which model is used, what it is asked, what it costs; lists and local servers.
 //! - `transport`: our own limits: failures, silence, stops, keys.
 //! - `captures`: what is kept of the wire, and what can be done with it.
 //! - `tidy`: the house rules of the source tree.
@@ -21,6 +22,7 @@ mod captures;
 mod empty;
 mod faults;
 mod guard;
+mod models;
 mod record;
 mod recovery;
 mod reference;

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::app::native::event::ToolCallEntry;
 use crate::app::native::message::KnownBlock;
@@ -21,6 +21,9 @@ use super::chunk::{CallPiece, Choice, Chunk, Delta, RawUsage};
 use super::details::Details;
 use super::think::{Piece, ThinkTags};
 use crate::server::llm::halves::Halves;
+
+/// The share of a cost by which ours may be off before the provider's own is kept beside it.
+const COST_TOLERANCE: f64 = 0.01;
 
 pub(super) struct Chat {
     model: Model,
@@ -41,6 +44,8 @@ pub(super) struct Chat {
     /// Usage that came before the finish. Some servers send it with every chunk; it is applied once, at the end, so
     /// that it does not make every update carry the message.
     early_usage: Option<Usage>,
+    /// USD that the answer cost by the provider's own word.
+    reported_cost: Option<f64>,
 }
 
 struct OpenCall {
@@ -160,6 +165,7 @@ impl Chat {
             says_finish,
             finish: None,
             early_usage: None,
+            reported_cost: None,
         }
     }
 
@@ -171,6 +177,9 @@ impl Chat {
         let mut message = self.draft.into_message();
         message.stop_reason = reason;
         message.error_message = words;
+        if let Some(reported) = self.reported_cost {
+            note_cost(&mut message, reported);
+        }
         for block in &mut message.content {
             if let Block::Known(KnownBlock::ToolCall(call)) = block {
                 call.partial_args = None;
@@ -196,6 +205,7 @@ impl Chat {
 
     fn read_usage(&mut self, usage: Option<&RawUsage>, last: bool) {
         let Some(usage) = usage.filter(|usage| !usage.is_empty()) else { return };
+        self.reported_cost = usage.reported_cost().or(self.reported_cost);
         let usage = usage.count(&self.model.prices);
         if last {
             self.early_usage = None;
@@ -361,6 +371,22 @@ impl Chat {
             }),
             (None, Some(_)) => None,
             (None, None) => self.calls.len().checked_sub(1),
+        }
+    }
+}
+
+/// Keeps the provider's own cost as a diagnostic when ours is another one: the prices that we know are not those of the day.
+fn note_cost(message: &mut AssistantMessage, reported: f64) {
+    let computed = message.usage.cost.total;
+    if (computed - reported).abs() <= COST_TOLERANCE * reported.abs() {
+        return;
+    }
+    let details = json!({"reported": reported, "computed": computed});
+    let diagnostic = json!({"type": "provider-cost", "timestamp": message.timestamp, "details": details});
+    match message.extra.get_mut("diagnostics").and_then(Value::as_array_mut) {
+        Some(known) => known.push(diagnostic),
+        None => {
+            message.extra.insert("diagnostics".to_owned(), json!([diagnostic]));
         }
     }
 }

@@ -100,6 +100,14 @@ pub(super) struct RawUsage {
     /// Kimi's place for them.
     #[serde(deserialize_with = "lenient")]
     cached_tokens: Option<f64>,
+    /// USD that OpenRouter takes.
+    #[serde(deserialize_with = "lenient")]
+    cost: Option<f64>,
+    /// It takes them beside what the upstream takes from a key of one's own.
+    #[serde(deserialize_with = "lenient")]
+    is_byok: Option<bool>,
+    #[serde(deserialize_with = "lenient")]
+    cost_details: Option<CostDetails>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -116,6 +124,13 @@ struct PromptDetails {
 struct CompletionDetails {
     #[serde(deserialize_with = "lenient")]
     reasoning_tokens: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CostDetails {
+    #[serde(deserialize_with = "lenient")]
+    upstream_inference_cost: Option<f64>,
 }
 
 impl Chunk {
@@ -188,6 +203,13 @@ impl RawUsage {
         };
         prices.apply(&mut usage);
         usage
+    }
+
+    /// USD that the answer cost by the provider's own word.
+    pub(super) fn reported_cost(&self) -> Option<f64> {
+        let upstream = self.cost_details.as_ref().and_then(|details| details.upstream_inference_cost);
+        let upstream = upstream.filter(|_| self.is_byok == Some(true)).unwrap_or(0.0);
+        Some(self.cost? + upstream)
     }
 
     /// True for the `{}` that some servers send with every chunk.

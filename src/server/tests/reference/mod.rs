@@ -71,6 +71,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("tools-deferred-kimi", NO_DEFERRED_TOOLS),
     ("tools-duplicate-names-anthropic", "no two tools of a registry have one name"),
     ("transform-context-keep-last", NO_HOOKS),
+    ("usage-openrouter-cost-ignored", "the provider's own cost is kept as a diagnostic when it is another than ours"),
     ("usage-twice", "usage that comes before the finish is applied once, at the end: updates stay small"),
     ("validate-arguments-not-object", "arguments that are no object go back as an empty one: providers refuse others"),
 ];

@@ -14,6 +14,7 @@ use learnharness::server::Services;
 use learnharness::server::config::Config;
 use learnharness::server::http::app;
 use learnharness::server::llm::catalog::{Key, Models};
+use learnharness::server::llm::known::Keys;
 use learnharness::server::runs::Runs;
 use learnharness::server::store::{Claimed, Store};
 use serde_json::{Value, json};
@@ -80,7 +81,8 @@ impl TestApp {
             data: dir.to_owned(),
             site: dir.join("site"),
             model: catalog_model(),
-            keys: Vec::new(),
+            thinking: None,
+            keys: Keys::new(),
             capture: false,
             pace: Duration::ZERO,
             token: token.map(|token| Key(token.to_owned())),
