@@ -99,12 +99,22 @@ impl Call {
     }
 }
 
+/// Gives the answer to a request in the place of a provider.
+pub type Respond = Arc<dyn Fn(&Call) -> reqwest::Response + Send + Sync>;
+
 /// The HTTP client of all dialects. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Transport {
-    http: reqwest::Client,
+    line: Line,
     limits: Limits,
     pause: Pause,
+}
+
+/// Where requests go.
+#[derive(Clone)]
+enum Line {
+    Http(reqwest::Client),
+    Nowhere(Respond),
 }
 
 impl Transport {
@@ -124,7 +134,14 @@ impl Transport {
             Some(proxy) => builder.proxy(reqwest::Proxy::http(proxy)?),
             None => builder,
         };
-        Ok(Self { http: builder.build()?, limits, pause })
+        Ok(Self { line: Line::Http(builder.build()?), limits, pause })
+    }
+
+    /// One that reaches nobody: `respond` answers every request, once. For replaying what came over a wire.
+    #[must_use]
+    pub fn answered_by(respond: Respond) -> Self {
+        let limits = Limits { retries: 0, ..Limits::default() };
+        Self { line: Line::Nowhere(respond), limits, pause: Arc::new(|_| Box::pin(std::future::ready(()))) }
     }
 
     #[must_use]
@@ -150,9 +167,15 @@ impl Transport {
     async fn send(&self, call: &Call) -> Result<Reply, ProviderError> {
         let deadline = Instant::now() + self.limits.first_byte;
         let late = || silent(self.limits.first_byte);
-        let request = self.http.post(&call.url).headers(headers(call)?).body(call.body.clone());
-        let sent = timeout_at(deadline, request.send()).await.map_err(|_| late())?;
-        let mut response = sent.map_err(|error| unreachable_words(&error))?;
+        let headers = headers(call)?;
+        let mut response = match &self.line {
+            Line::Http(client) => {
+                let request = client.post(&call.url).headers(headers).body(call.body.clone());
+                let sent = timeout_at(deadline, request.send()).await.map_err(|_| late())?;
+                sent.map_err(|error| unreachable_words(&error))?
+            }
+            Line::Nowhere(respond) => respond(call),
+        };
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }

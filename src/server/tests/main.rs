@@ -8,6 +8,7 @@
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
 //! - `replay`: what a record becomes in a request.
+//! - `repair`: what any record becomes in a request, however it was cut.
 //! - `anthropic`: servers that speak Anthropic's API in their own way.
 //! - `transport`: our own limits: failures, silence, stops, keys.
 //! - `tidy`: the house rules of the source tree.
@@ -20,6 +21,7 @@ mod guard;
 mod record;
 mod recovery;
 mod reference;
+mod repair;
 mod replay;
 mod run_loop;
 mod support;

@@ -42,9 +42,10 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("history-errored-assistant", KEPT_TEXT),
     ("history-orphan-result", NO_ORPHANS),
     ("history-orphan-result-anthropic", NO_ORPHANS),
-    ("ids-same-model", NO_EMPTY_TOOLS),
+    ("ids-same-model", "no empty list of tools for OpenAI, and no id that OpenAI refuses and so can't have given"),
     ("ids-to-anthropic", "an id that must change gets a mark of its own: two that differ in a bad sign stay two"),
     ("ids-to-openai", "an id that is too long gets a mark of its own, not only an end; and no empty list of tools"),
+    ("ids-to-openrouter", "an id that is too long for OpenAI is shortened: OpenAI may stand behind it"),
     ("no-api-key", "a model without its key is refused before a run: nothing is appended"),
     ("param-vercel-routing", "that gateway's own routing is not spoken; OpenRouter's is"),
     ("prepare-arguments", NO_HOOKS),
@@ -79,7 +80,6 @@ const KEPT_TEXT: &str = "what was said before a stop or a failure stays in the c
 const MARKED: &str = "arguments that are cut off or broken carry a mark, so that nobody runs them";
 const NO_DEFERRED_TOOLS: &str =
     "results neither bring further tools nor their usage: a phase has its tools from the start";
-const NO_EMPTY_TOOLS: &str = "no empty list of tools for OpenAI, which refuses one";
 const NO_FOLLOW_UPS: &str = "there is no second queue: what waits is a steer";
 const NO_FOREIGN_THOUGHTS: &str = "thinking of another model is dropped, not put into the mouth of this one";
 const NO_HOOKS: &str = "tools and loop have no hooks";
