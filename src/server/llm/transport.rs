@@ -137,10 +137,9 @@ impl Transport {
         Ok(Self { line: Line::Http(builder.build()?), limits, pause })
     }
 
-    /// One that reaches nobody: `respond` answers every request, once. For replaying what came over a wire.
+    /// One that reaches nobody: `respond` answers every request. For what came over a wire once and is heard again.
     #[must_use]
-    pub fn answered_by(respond: Respond) -> Self {
-        let limits = Limits { retries: 0, ..Limits::default() };
+    pub fn answered_by(respond: Respond, limits: Limits) -> Self {
         Self { line: Line::Nowhere(respond), limits, pause: Arc::new(|_| Box::pin(std::future::ready(()))) }
     }
 

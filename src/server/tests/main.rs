@@ -9,6 +9,7 @@
 //! - `faults`: the dialects against faults that were reported in public.
 //! - `replay`: what a record becomes in a request.
 //! - `repair`: what any record becomes in a request, however it was cut.
+//! - `signatures`: thoughts on their way back to the model that had them.
 //! - `anthropic`: servers that speak Anthropic's API in their own way.
 //! - `transport`: our own limits: failures, silence, stops, keys.
 //! - `tidy`: the house rules of the source tree.
@@ -24,6 +25,7 @@ mod reference;
 mod repair;
 mod replay;
 mod run_loop;
+mod signatures;
 mod support;
 mod tidy;
 mod transport;

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
-use learnharness::server::llm::anthropic_messages::AnthropicMessages;
+use learnharness::server::llm::Request;
 use learnharness::server::llm::catalog::{Api, Model};
-use learnharness::server::llm::openai_completions::OpenAiCompletions;
-use learnharness::server::llm::transport::Transport;
-use learnharness::server::llm::{Dialect, Request};
+use learnharness::server::llm::transport::{Call, Limits};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use super::dialect::{offline, response};
+use super::provider::End;
 
 /// The start of the one fault that only some servers find: OpenAI refuses ids of more than 40 characters.
 pub(crate) const LONG_ID: &str = "a long id";
@@ -31,14 +32,11 @@ pub(crate) async fn faults_of(request: &Request) -> Vec<String> {
 pub(crate) async fn body_of(request: Request) -> Value {
     let body = Arc::new(Mutex::new(Value::Null));
     let seen = body.clone();
-    let transport = Transport::answered_by(Arc::new(move |call| {
+    let respond = move |call: &Call| {
         *seen.lock().unwrap() = serde_json::from_slice(&call.body).unwrap();
-        http::Response::builder().status(400).body("").unwrap().into()
-    }));
-    let dialect: Box<dyn Dialect> = match request.model.api {
-        Api::AnthropicMessages => Box::new(AnthropicMessages::new(transport, || 0)),
-        Api::OpenAiCompletions | Api::Lesson => Box::new(OpenAiCompletions::new(transport, || 0)),
+        response(400, "", Vec::new(), End::Close)
     };
+    let dialect = offline(request.model.api, Limits { retries: 0, ..Limits::default() }, respond);
     dialect.stream(request, CancellationToken::new()).for_each(|_| async {}).await;
     std::mem::take(&mut *body.lock().unwrap())
 }
