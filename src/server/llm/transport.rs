@@ -178,9 +178,9 @@ impl Transport {
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }
-        let first = timeout_at(deadline, response.chunk()).await.map_err(|_| late())?;
+        let first = timeout_at(deadline, beginning(&mut response)).await.map_err(|_| late())?;
         let first = first.map_err(|_| ProviderError::with_words(Category::Unreachable, "it closed the connection"))?;
-        Reply::begin(response, first.unwrap_or_default(), self.limits.idle).await
+        Reply::begin(response, first, self.limits.idle).await
     }
 }
 
@@ -243,6 +243,22 @@ impl Reply {
             ProviderError::with_words(Category::Unreadable, format!("one event is longer than {EVENT_LIMIT} bytes"))
         })
     }
+}
+
+/// As much of a body as tells what it is: up to its first sign that is no white space.
+async fn beginning(response: &mut reqwest::Response) -> Result<Bytes, reqwest::Error> {
+    let mut blank = Vec::new();
+    while let Some(bytes) = response.chunk().await? {
+        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+        if !is_blank && blank.is_empty() {
+            return Ok(bytes);
+        }
+        blank.extend_from_slice(&bytes);
+        if !is_blank {
+            break;
+        }
+    }
+    Ok(blank.into())
 }
 
 fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
