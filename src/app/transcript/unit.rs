@@ -181,6 +181,13 @@ pub enum ToolState {
 pub enum Notice {
     TurnCap,
     Storage,
+    Loop,
+    CallAsText,
+    /// The model's server has read only some of the tokens that it was sent.
+    CutPrompt {
+        counted: u64,
+        estimated: u64,
+    },
     /// The answer is as long as the model may write.
     Length,
     /// The server went down in mid-answer; the teacher goes on below.
@@ -202,6 +209,8 @@ impl From<NoticeKind> for Notice {
         match kind {
             NoticeKind::TurnCap => Self::TurnCap,
             NoticeKind::Storage => Self::Storage,
+            NoticeKind::Loop => Self::Loop,
+            NoticeKind::CallAsText => Self::CallAsText,
         }
     }
 }

@@ -156,6 +156,7 @@ impl<'a> Scan<'a> {
             Some(
                 Marker::PlanBlock { .. }
                 | Marker::Notice { .. }
+                | Marker::CutPrompt { .. }
                 | Marker::Hint { .. }
                 | Marker::Objection { .. }
                 | Marker::Judgement { .. },
