@@ -5,6 +5,7 @@
 //! loop in `run_loop`, what drives the application in `record`, `recovery` and `wire`, and Markdown beside its renderer.
 
 mod compare;
+mod cut;
 mod variant;
 
 use std::path::{Path, PathBuf};

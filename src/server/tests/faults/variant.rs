@@ -85,7 +85,7 @@ impl Variant {
 }
 
 /// A chunk's bytes; none for one that is played over time.
-fn bytes(chunk: &Value) -> Option<Vec<u8>> {
+pub(super) fn bytes(chunk: &Value) -> Option<Vec<u8>> {
     if let Some(text) = chunk["text"].as_str() {
         return Some(text.as_bytes().to_vec());
     }

@@ -51,6 +51,13 @@ impl TestApp {
         Self::at(Arc::new(TempDir::new().unwrap()), addr, Some(token)).await
     }
 
+    /// With models of the test's own; the hand is idle.
+    pub(crate) async fn with_models(models: Models) -> Self {
+        let (dir, addr) = (Arc::new(TempDir::new().unwrap()), "127.0.0.1:3004".parse().unwrap());
+        let (store, runs, router) = Self::parts(dir.path(), addr, models, None).await;
+        Self { model: driven().0, runs, store, router, addr, served: JoinSet::new(), dir }
+    }
+
     /// The next process over the same data, without what the one before had in mind. Runs are not yet resumed.
     pub(crate) async fn restart(self) -> Self {
         self.runs.shut_down().await;
