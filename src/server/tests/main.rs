@@ -7,6 +7,7 @@
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
+//! - `cases`: both of these over the cases of any folders.
 //! - `replay`: what a record becomes in a request.
 //! - `repair`: what any record becomes in a request, however it was cut.
 //! - `signatures`: thoughts on their way back to the model that had them.
@@ -17,6 +18,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
 
 mod anthropic;
+mod cases;
 mod faults;
 mod guard;
 mod record;
