@@ -68,6 +68,6 @@ mod tests {
         let error = folders(&["no/such/place".to_owned()]).unwrap_err();
         assert_eq!(error.to_string(), "can't find no/such/place");
         let file = root().join("Cargo.toml").display().to_string();
-        assert!(folders(&[file.clone()]).unwrap_err().to_string().contains(&file));
+        assert!(folders(std::slice::from_ref(&file)).unwrap_err().to_string().contains(&file));
     }
 }

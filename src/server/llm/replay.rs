@@ -119,6 +119,7 @@ fn without_images(blocks: &mut Vec<Block>, remark: &str, hidden: impl Fn(&ImageB
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::llm::catalog::Input;
     use serde_json::{Value, json};
 
     fn read(messages: &Value) -> Vec<Message> {
@@ -129,8 +130,8 @@ mod tests {
         Model { id: id.to_owned(), provider: "acme".to_owned(), ..Model::default() }
     }
 
-    fn check(messages: &Value, model: &Model, expected: &Value) {
-        assert_eq!(json!(for_model(&read(messages), model, IdRule::Plain)), json!(read(expected)));
+    fn check(messages: &Value, model: &Model, rule: IdRule, expected: &Value) {
+        assert_eq!(json!(for_model(&read(messages), model, rule)), json!(read(expected)));
     }
 
     fn answer(content: &Value) -> Value {
@@ -144,13 +145,35 @@ mod tests {
             {"type": "text", "text": "Hello", "textSignature": "t"},
             {"type": "toolCall", "id": "a.1", "name": "ls", "arguments": {}, "thoughtSignature": "s"},
         ])), {"role": "toolResult", "toolCallId": "a.1", "toolName": "ls", "content": []}]);
-        check(&said, &model("one"), &said);
+        check(&said, &model("one"), IdRule::Own, &said);
         let id = IdRule::Plain.apply("a.1");
         let told = json!([answer(&json!([
             {"type": "text", "text": "Hello"},
             {"type": "toolCall", "id": id, "name": "ls", "arguments": {}},
         ])), {"role": "toolResult", "toolCallId": id, "toolName": "ls", "content": []}]);
-        check(&said, &model("two"), &told);
+        check(&said, &model("two"), IdRule::Plain, &told);
+    }
+
+    #[test]
+    fn what_a_provider_cant_have_given_becomes_legal_and_stays_different() {
+        let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "search web", "arguments": {}});
+        let said = json!([answer(&json!([call("a|b"), call("a_b")]))]);
+        let name = |model| {
+            let Message::Assistant(answer) = for_model(&read(&said), &model, IdRule::Short).remove(0) else { panic!() };
+            answer.tool_calls().map(|call| (call.id.clone(), call.name.clone())).collect::<Vec<_>>()
+        };
+        let named = |one: &str, two: &str| [one, two].map(|id| (id.to_owned(), "search_web".to_owned()));
+        assert_eq!(name(model("one")), named("a|b", "a_b"));
+        assert_eq!(name(model("two")), named("a_b", "a_b_2"));
+    }
+
+    #[test]
+    fn an_image_of_a_type_that_nobody_takes_is_told_of() {
+        let image = |kind: &str| json!({"type": "image", "data": "iVBOR", "mimeType": kind});
+        let shown = json!([{"role": "user", "content": [image("image/png"), image("image/svg+xml")]}]);
+        let told = json!([{"role": "user", "content": [image("image/png"), {"type": "text", "text": OTHER_IMAGE}]}]);
+        let sees = Model { input: vec![Input::Text, Input::Image], ..model("one") };
+        check(&shown, &sees, IdRule::Own, &told);
     }
 
     #[test]
@@ -158,6 +181,6 @@ mod tests {
         let image = json!({"type": "image", "data": "iVBOR", "mimeType": "image/png"});
         let shown = json!([{"role": "user", "content": [{"type": "text", "text": "see"}, image, image]}]);
         let told = json!([{"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "text", "text": USER_IMAGE}]}]);
-        check(&shown, &model("one"), &told);
+        check(&shown, &model("one"), IdRule::Own, &told);
     }
 }

@@ -89,7 +89,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![3 => text, 1 => sealed]
 }
 
-fn chunk(delta: &Value, finish: Value) -> String {
+fn chunk(delta: &Value, finish: &Value) -> String {
     format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}))
 }
 
@@ -143,11 +143,11 @@ proptest! {
             kept.push(Value::Object(whole));
             for mut part in parts {
                 part["index"] = index.into();
-                chunks.push(chunk(&json!({"reasoning_details": [part]}), Value::Null));
+                chunks.push(chunk(&json!({"reasoning_details": [part]}), &Value::Null));
             }
         }
-        chunks.extend(text.iter().map(|piece| chunk(&json!({"content": piece}), Value::Null)));
-        chunks.extend([chunk(&json!({"content": "."}), json!("stop")), "data: [DONE]\n\n".to_owned()]);
+        chunks.extend(text.iter().map(|piece| chunk(&json!({"content": piece}), &Value::Null)));
+        chunks.extend([chunk(&json!({"content": "."}), &json!("stop")), "data: [DONE]\n\n".to_owned()]);
         let sent = RUNTIME.block_on(async {
             let answer = streamed(Api::OpenAiCompletions, &chunks).await;
             sent_again(Api::OpenAiCompletions, answer).await
@@ -162,8 +162,8 @@ proptest! {
         thoughts in pieces(),
     ) {
         let mut chunks: Vec<String> =
-            thoughts.iter().map(|piece| chunk(&json!({field: piece}), Value::Null)).collect();
-        chunks.extend([chunk(&json!({"content": "4"}), json!("stop")), "data: [DONE]\n\n".to_owned()]);
+            thoughts.iter().map(|piece| chunk(&json!({field: piece}), &Value::Null)).collect();
+        chunks.extend([chunk(&json!({"content": "4"}), &json!("stop")), "data: [DONE]\n\n".to_owned()]);
         let sent = RUNTIME.block_on(async {
             let answer = streamed(Api::OpenAiCompletions, &chunks).await;
             sent_again(Api::OpenAiCompletions, answer).await

@@ -184,7 +184,9 @@ fn script() -> Vec<AssistantMessage> {
     vec![calls(&[("c1", "look", q()), ("c2", "boom", q())]), says_text("Done.")]
 }
 
-fn tools() -> Vec<Arc<dyn Tool>> {
+type Tools = Vec<Arc<dyn Tool>>;
+
+fn tools() -> Tools {
     vec![look(), boom()]
 }
 
@@ -310,7 +312,7 @@ async fn whatever_ends_a_run_ends_it_once_and_leaves_a_record_that_goes_on() {
         json!({"question": "2 + 2?", "kind": "single", "options": ["3", "4"], "correct": ["4"], "concept": "sums"});
     let forever: Vec<AssistantMessage> =
         (0..9).map(|turn| calls(&[("c", "look", json!({"q": turn.to_string()}))])).collect();
-    let endings: [(&str, Vec<AssistantMessage>, Vec<Arc<dyn Tool>>, &str); 5] = [
+    let endings: [(&str, Vec<AssistantMessage>, Tools, &str); 5] = [
         ("a failed request", vec![fails()], tools(), "assistant[Error] Half"),
         ("a failure in mid-answer", vec![script()[0].clone(), fails()], tools(), "assistant[Error] Half"),
         ("a tool that panics", script(), tools(), "assistant[Stop] Done."),
@@ -374,7 +376,7 @@ async fn a_model_that_goes_in_circles_is_stopped_with_a_notice_and_one_that_gets
     };
     let unknown = |turn: usize| calls(&[(&format!("c{turn}"), "gone", q())]);
     type Turn<'a> = &'a dyn Fn(usize) -> AssistantMessage;
-    let cases: [(&str, Turn, Vec<Arc<dyn Tool>>, usize, &str); 4] = [
+    let cases: [(&str, Turn, Tools, usize, &str); 4] = [
         ("two calls in turn", &pairs, tools(), 6, "marker notice"),
         ("keys in another order", &keys, tools(), 3, "marker notice"),
         ("a file read on", &on, tools(), 4, "assistant[Stop] end"),

@@ -265,7 +265,7 @@ impl Court {
                 self.must(first.is_none_or(|first| thinks(&first)), "a turn that began without thinking", &whole);
             }
             "disabled" => {
-                let none = !going_on.iter().flat_map(|turn| &turn.blocks).any(|block| thinks(block));
+                let none = !going_on.iter().flat_map(|turn| &turn.blocks).any(thinks);
                 self.must(none, "a turn with thinking that is off", &whole);
             }
             _ => {}
