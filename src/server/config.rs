@@ -15,6 +15,10 @@ pub struct Config {
     /// The built browser side: `pkg/` with its manifest.
     pub site: PathBuf,
     pub model: Model,
+    /// Every key of a provider that is known, with the address that it is for.
+    pub keys: Vec<(String, Key)>,
+    /// What goes over the wire to models is kept.
+    pub capture: bool,
     /// Delay a delta of the lesson teacher.
     pub pace: Duration,
     /// The access token that browsers and scripts must show; none on loopback.
@@ -41,6 +45,14 @@ impl Config {
         Self::read(data, &var)
     }
 
+    /// The key for what is at this address: a key goes to no other server than its own.
+    #[must_use]
+    pub fn key_for(&self, url: &str) -> Option<Key> {
+        let origin = |url: &str| reqwest::Url::parse(url).ok().filter(reqwest::Url::has_host).map(|url| url.origin());
+        let wanted = origin(url)?;
+        self.keys.iter().find(|(base_url, _)| origin(base_url).as_ref() == Some(&wanted)).map(|(_, key)| key.clone())
+    }
+
     fn read(data: PathBuf, var: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let addr: SocketAddr = parse("LEARNHARNESS_ADDR", var, "127.0.0.1:3004")?;
         let pace: u64 = parse("LEARNHARNESS_LESSON_PACE_MS", var, "15")?;
@@ -49,15 +61,25 @@ impl Config {
             let reason = format!("must be set to serve on {addr}, which others can reach");
             return Err(ConfigError { name: "LEARNHARNESS_TOKEN", reason });
         }
+        let model = model(var)?;
         Ok(Self {
             addr,
             data,
+            keys: keys(var, &model),
+            capture: switch("LEARNHARNESS_CAPTURE", var)?,
             site: PathBuf::from(var("LEARNHARNESS_SITE").unwrap_or_else(|| "target/site".to_owned())),
-            model: model(var)?,
+            model,
             pace: Duration::from_millis(pace),
             token,
         })
     }
+}
+
+/// The keys that are there, each with the address of its provider; the chosen model's own first.
+fn keys(var: &dyn Fn(&str) -> Option<String>, chosen: &Model) -> Vec<(String, Key)> {
+    let known = PROVIDERS.iter().filter_map(|(name, provider)| Model::of_provider(provider, Key(var(name)?)));
+    let models = std::iter::once(chosen.clone()).chain(known);
+    models.filter_map(|model| Some((model.base_url, model.key?))).collect()
 }
 
 /// The chosen model: by hand, else by the first key that is there, else the built-in teacher.
@@ -104,6 +126,14 @@ fn web_address(base_url: String) -> Result<String, ConfigError> {
     }
     let reason = format!("{base_url:?} is not a web address; an example is http://127.0.0.1:11434/v1");
     Err(ConfigError { name: "LEARNHARNESS_BASE_URL", reason })
+}
+
+fn switch(name: &'static str, var: &dyn Fn(&str) -> Option<String>) -> Result<bool, ConfigError> {
+    match var(name).as_deref() {
+        None | Some("0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(text) => Err(ConfigError { name, reason: format!("{text:?} is neither 1 nor 0") }),
+    }
 }
 
 fn parse<T: std::str::FromStr>(
@@ -181,6 +211,27 @@ mod tests {
             at("http://127.0.0.1:8080", None, false, 0),
             "a key goes to its own provider"
         );
+    }
+
+    #[test]
+    fn a_key_is_for_the_server_of_its_provider_and_for_no_other() {
+        let by_hand = [("LEARNHARNESS_MODEL", "m"), ("LEARNHARNESS_BASE_URL", "http://127.0.0.1:8080/v1")];
+        let keys = [("LEARNHARNESS_API_KEY", "mine"), ("OPENROUTER_API_KEY", "r"), ("ANTHROPIC_API_KEY", "a")];
+        let config = read(&[&by_hand[..], &keys[..]].concat()).unwrap();
+        let key = |url: &str| config.key_for(url).map(|key| key.0);
+        assert_eq!(key("http://127.0.0.1:8080/v1/chat/completions").as_deref(), Some("mine"));
+        assert_eq!(key("https://openrouter.ai/api/v1/chat/completions").as_deref(), Some("r"));
+        assert_eq!(key("https://api.anthropic.com/v1/messages").as_deref(), Some("a"));
+        let strangers =
+            ["http://127.0.0.1:9090/v1", "http://openrouter.ai/api", "https://openrouter.ai.evil/api", "x:y"];
+        assert_eq!(strangers.map(key), [None, None, None, None]);
+    }
+
+    #[test]
+    fn captures_are_made_when_they_are_asked_for() {
+        let capture = |value| read(&[("LEARNHARNESS_CAPTURE", value)]).map(|config| config.capture);
+        assert!(!read(&[]).unwrap().capture && !capture("0").unwrap() && capture("1").unwrap());
+        assert_eq!(capture("some").unwrap_err().to_string(), "LEARNHARNESS_CAPTURE: \"some\" is neither 1 nor 0");
     }
 
     #[test]

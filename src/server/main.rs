@@ -1,4 +1,5 @@
-//! The server: reads its configuration, opens its data, resumes what was running, and serves until it is told to stop.
+//! The server: reads its configuration, opens its data, resumes what was running, and serves until it is told to stop. With a
+//! command it does that instead.
 
 use std::fs::File;
 use std::future::IntoFuture;
@@ -7,10 +8,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Parser;
 use learnharness::server::Services;
+use learnharness::server::captures::{self, CaptureCommand, Failure, Folder, Keeper};
+use learnharness::server::command::{Cli, Command};
 use learnharness::server::config::Config;
 use learnharness::server::http::{Assets, app};
 use learnharness::server::llm;
+use learnharness::server::llm::capture::Keep;
 use learnharness::server::runs::Runs;
 use learnharness::server::store::Store;
 use tokio::net::TcpListener;
@@ -19,13 +24,15 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How long open connections may take to end once the server is told to stop.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-type Failure = Box<dyn std::error::Error>;
-
 #[tokio::main]
 async fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info,sqlx=warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match serve().await {
+    let outcome = match Cli::parse().command {
+        None => serve().await,
+        Some(Command::Capture(command)) => capture(command).await,
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("learnharness: {failure}");
@@ -34,11 +41,17 @@ async fn main() -> ExitCode {
     }
 }
 
+async fn capture(command: CaptureCommand) -> Result<(), Failure> {
+    captures::run(command, &Config::from_env()?, &mut std::io::stdout()).await
+}
+
 async fn serve() -> Result<(), Failure> {
     let config = Arc::new(Config::from_env()?);
     let _lock = own(&config.data)?;
     let store = Store::open(&config.data.join("learnharness.db")).await?;
-    let models = llm::models(config.model.clone(), &config.data.join("lessons"), config.pace)?;
+    let keeper = keeper(&config)?;
+    let keep = keeper.clone().map(|keeper| keeper as Arc<dyn Keep>);
+    let models = llm::models(config.model.clone(), &config.data.join("lessons"), config.pace, keep)?;
     let runs = Runs::new(store.clone(), models);
     runs.recover().await?;
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
@@ -57,7 +70,20 @@ async fn serve() -> Result<(), Failure> {
         }
     }
     store.close().await;
+    if let Some(keeper) = keeper {
+        keeper.close();
+    }
     Ok(())
+}
+
+/// Who keeps captures, if they are wanted.
+fn keeper(config: &Config) -> Result<Option<Arc<Keeper>>, Failure> {
+    if !config.capture {
+        return Ok(None);
+    }
+    let keys = config.keys.iter().map(|(_, key)| key.clone()).chain(config.token.clone()).collect();
+    tracing::warn!("what goes over the wire to models is kept in {}", config.data.join("captures").display());
+    Ok(Some(Arc::new(Keeper::start(Folder::of(&config.data), keys)?)))
 }
 
 /// Makes the data folder and holds it against a second process until the file is closed.

@@ -1,7 +1,9 @@
 //! What compiles for the server only.
 
 pub mod agent;
+pub mod captures;
 pub mod clock;
+pub mod command;
 pub mod config;
 pub mod http;
 pub mod llm;

@@ -69,7 +69,6 @@ record! {
 tagged! {
     /// One step in the making of an assistant message; `content_index` counts its blocks.
     #[derive(Clone, Debug, PartialEq)]
-    #[allow(clippy::large_enum_variant, reason = "a whole call comes once a block; it need not be boxed for that")]
     pub enum AssistantEvent by "type" {
         "text_start" => TextStart { content_index: usize = needed "contentIndex", },
         "text_delta" => TextDelta { content_index: usize = needed "contentIndex", delta: String = needed "delta", },
@@ -90,7 +89,7 @@ tagged! {
         },
         "toolcall_end" => ToolCallEnd {
             content_index: usize = needed "contentIndex",
-            tool_call: ToolCallEntry = needed "toolCall",
+            tool_call: Box<ToolCallEntry> = needed "toolCall",
         },
     }
 }

@@ -45,7 +45,8 @@ pub fn fold(message: &mut AssistantMessage, event: &AssistantEvent) {
                 block.thinking.clone_from(content);
             }
         }
-        AssistantEvent::ToolCallEnd { content_index, tool_call: ToolCallEntry::ToolCall(done) } => {
+        AssistantEvent::ToolCallEnd { content_index, tool_call } => {
+            let ToolCallEntry::ToolCall(done) = &**tool_call;
             if let Some(KnownBlock::ToolCall(call)) = known(message, *content_index) {
                 *call = done.clone();
             }

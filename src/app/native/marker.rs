@@ -70,6 +70,8 @@ words! {
         Loop = "loop",
         /// The answer before it has a call in its text, which nobody makes.
         CallAsText = "call-as-text",
+        /// There was nothing in the answer before it; the model is asked once more.
+        EmptyAnswer = "empty-answer",
     }
 }
 

@@ -9,6 +9,9 @@ use super::json::{Fault, Json, Node};
 use super::record::{Fields, Record, from_the_wire, record, tagged, words};
 use super::usage::Usage;
 
+/// The type of the diagnostic that an answer with nothing in it has.
+pub const EMPTY_ANSWER: &str = "empty-answer";
+
 /// Position of a message in its chat's record: 1 for the first, without gaps. 0 is "before everything".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -330,6 +333,19 @@ impl AssistantMessage {
     #[must_use]
     pub fn text(&self) -> String {
         text_of(&self.content)
+    }
+
+    /// What its `diagnostics` hold under this type.
+    #[must_use]
+    pub fn diagnostic(&self, kind: &str) -> Option<&Value> {
+        let known = self.extra.get("diagnostics")?.as_array()?;
+        known.iter().find(|diagnostic| diagnostic.get("type").and_then(Value::as_str) == Some(kind))
+    }
+
+    /// True for an answer that counts as failed because there was nothing in it.
+    #[must_use]
+    pub fn was_empty(&self) -> bool {
+        self.diagnostic(EMPTY_ANSWER).is_some()
     }
 }
 

@@ -69,6 +69,7 @@ fn every_event_comes_out_as_it_went_in() {
         r#"{"type":"turn-settled"}"#.to_owned(),
         r#"{"type":"error","error":{"kind":"not-found","message":"m"}}"#.to_owned(),
         r#"{"type":"activity","running":true,"jobs":[]}"#.to_owned(),
+        r#"{"type":"activity","running":true,"retry":{"attempt":1,"waitMs":3000,"reason":"Busy."}}"#.to_owned(),
     ] {
         same::<AgentEvent>(&event);
     }

@@ -123,10 +123,25 @@ words! {
 }
 
 record! {
-    /// Whether something works for a chat right now; the first event of a stream that stays open.
+    /// Whether something works for a chat right now; the first event of a stream that stays open. What it leaves out is as it
+    /// was.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct Activity {
         pub running: bool = needed "running",
-        pub jobs: Vec<Value> = needed "jobs",
+        pub jobs: Option<Vec<Value>> = optional "jobs",
+        /// The run waits to ask its model again; over when the answer begins, or the turn ends.
+        pub retry: Option<Retry> = optional "retry",
+    }
+}
+
+record! {
+    /// A request to a model that failed and will be made again.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Retry {
+        /// 1 for the first retry.
+        pub attempt: u32 = needed "attempt",
+        pub wait_ms: u64 = needed "waitMs",
+        /// Why, in words for a person.
+        pub reason: String = needed "reason",
     }
 }

@@ -10,7 +10,7 @@ use crate::app::api;
 use crate::app::native::input::is_blank;
 use crate::app::native::{ErrorBody, InputEvent};
 use crate::app::parts::chats::{Changes, Chats};
-use crate::app::parts::composer::sends;
+use crate::app::parts::composer::{Draft, Field};
 use crate::app::platform;
 
 /// The home page.
@@ -34,23 +34,13 @@ pub fn Home() -> impl IntoView {
 
 #[component]
 fn Begin() -> impl IntoView {
-    let text = RwSignal::new(String::new());
+    let draft = Draft::new("new".to_owned());
     let busy = RwSignal::new(false);
     let trouble = RwSignal::new(None::<String>);
     let changes = expect_context::<Changes>();
     let navigate = StoredValue::new(use_navigate());
-    Effect::new(move |_| {
-        let draft = platform::draft("new");
-        if !draft.is_empty() {
-            text.set(draft);
-        }
-    });
-    let write = move |words: String| {
-        platform::remember_draft("new", &words);
-        text.set(words);
-    };
     let start = move || {
-        let words = text.get_untracked();
+        let words = draft.words();
         if is_blank(&words) || busy.get_untracked() {
             return;
         }
@@ -59,7 +49,7 @@ fn Begin() -> impl IntoView {
         spawn_local(async move {
             match begun(words).await {
                 Ok(chat) => {
-                    platform::remember_draft("new", "");
+                    draft.write(String::new());
                     changes.0.update(|count| *count += 1);
                     navigate.with_value(|go| go(&format!("/chat/{chat}"), NavigateOptions::default()));
                 }
@@ -72,22 +62,14 @@ fn Begin() -> impl IntoView {
     };
     view! {
         <form class="begin" on:submit=move |event| { event.prevent_default(); start(); }>
-            <textarea
-                aria-label="Message"
-                rows="3"
-                dir="auto"
-                placeholder="Teach me fractions"
-                prop:value=move || text.get()
-                on:input=move |event| write(event_target_value(&event))
-                on:keydown=move |event| if sends(&event) { event.prevent_default(); start(); }
-            ></textarea>
-            <button class="go" disabled=move || is_blank(&text.read()) || busy.get()>"Start"</button>
+            <Field draft rows=3 placeholder="Teach me fractions" send=start/>
+            <button class="go" disabled=move || draft.is_blank() || busy.get()>"Start"</button>
             <p class="status" role="status">{move || if busy.get() { "Starting…" } else { "" }}</p>
             {move || trouble.get().map(|words| view! { <p class="trouble" role="alert">{words}</p> })}
         </form>
         <ul class="ideas" aria-label="Ideas">
             {["Teach me fractions", "Teach me Rust ownership"].map(|idea| view! {
-                <li><button type="button" class="bare" on:click=move |_| { write(idea.to_owned()); start(); }>{idea}</button></li>
+                <li><button type="button" class="bare" on:click=move |_| { draft.write(idea.to_owned()); start(); }>{idea}</button></li>
             }).collect_view()}
         </ul>
     }

@@ -6,33 +6,84 @@ use crate::app::native::input::is_blank;
 use crate::app::platform;
 use crate::app::state::{Fate, Session};
 
-/// The composer of a chat. Enter sends, Shift+Enter breaks the line; what is typed survives a reload.
+/// Words that are being written; they survive a reload. Copies are the same words.
+#[derive(Clone, Copy)]
+pub struct Draft {
+    text: RwSignal<String>,
+    key: StoredValue<String>,
+}
+
+impl Draft {
+    /// What was written under `key` before.
+    #[must_use]
+    pub fn new(key: String) -> Self {
+        let draft = Self { text: RwSignal::new(String::new()), key: StoredValue::new(key) };
+        Effect::new(move |_| {
+            let before = platform::draft(&draft.key.get_value());
+            if !before.is_empty() {
+                draft.text.set(before);
+            }
+        });
+        draft
+    }
+
+    pub fn write(self, words: String) {
+        platform::remember_draft(&self.key.get_value(), &words);
+        self.text.set(words);
+    }
+
+    /// True while there is nothing that could be sent.
+    #[must_use]
+    pub fn is_blank(self) -> bool {
+        is_blank(&self.text.read())
+    }
+
+    /// The words, for whoever shows them.
+    #[must_use]
+    pub fn shown(self) -> String {
+        self.text.get()
+    }
+
+    /// The words as they are now.
+    #[must_use]
+    pub fn words(self) -> String {
+        self.text.get_untracked()
+    }
+}
+
+/// The field "Message". Enter sends, Shift+Enter breaks the line.
+#[component]
+pub fn Field(draft: Draft, rows: u8, placeholder: &'static str, send: impl Fn() + 'static) -> impl IntoView {
+    view! {
+        <textarea
+            aria-label="Message"
+            rows=rows
+            dir="auto"
+            placeholder=placeholder
+            prop:value=move || draft.shown()
+            on:input=move |event| draft.write(event_target_value(&event))
+            on:keydown=move |event| if sends(&event) { event.prevent_default(); send(); }
+        ></textarea>
+    }
+    .into_any()
+}
+
+/// The composer of a chat.
 #[component]
 pub fn Composer(session: Session) -> impl IntoView {
-    let text = RwSignal::new(String::new());
-    let chat = session.chat;
-    Effect::new(move |_| {
-        let draft = platform::draft(&chat.get_value());
-        if !draft.is_empty() {
-            text.set(draft);
-        }
-    });
-    let write = move |words: String| {
-        platform::remember_draft(&chat.get_value(), &words);
-        text.set(words);
-    };
+    let draft = Draft::new(session.chat.get_value());
     let send = move || {
-        let words = text.get_untracked();
+        let words = draft.words();
         if is_blank(&words) || session.submitted.get_untracked() || session.running.get_untracked() {
             return;
         }
         // The draft is kept until the words are taken.
-        text.set(String::new());
-        let (id, kept) = (chat.get_value(), words.clone());
-        session.say(words, move |fate| match (fate, text.try_get_untracked()) {
-            (Fate::Taken, Some(typed)) => write(typed),
-            (Fate::Refused, Some(typed)) if !typed.is_empty() => write(format!("{kept}\n{typed}")),
-            (Fate::Refused, Some(_)) => write(kept),
+        draft.text.set(String::new());
+        let (id, kept) = (session.chat.get_value(), words.clone());
+        session.say(words, move |fate| match (fate, draft.text.try_get_untracked()) {
+            (Fate::Taken, Some(typed)) => draft.write(typed),
+            (Fate::Refused, Some(typed)) if !typed.is_empty() => draft.write(format!("{kept}\n{typed}")),
+            (Fate::Refused, Some(_)) => draft.write(kept),
             (Fate::Taken, None) if platform::draft(&id) == kept => platform::remember_draft(&id, ""),
             // The page is left, and the draft kept.
             (Fate::Taken | Fate::Refused, None) => {}
@@ -40,19 +91,11 @@ pub fn Composer(session: Session) -> impl IntoView {
     };
     view! {
         <form class="compose" on:submit=move |event| { event.prevent_default(); send(); }>
-            <textarea
-                aria-label="Message"
-                rows="1"
-                dir="auto"
-                placeholder="Write to your teacher"
-                prop:value=move || text.get()
-                on:input=move |event| write(event_target_value(&event))
-                on:keydown=move |event| if sends(&event) { event.prevent_default(); send(); }
-            ></textarea>
+            <Field draft rows=1 placeholder="Write to your teacher" send/>
             <Show
                 when=move || session.running.get()
                 fallback=move || view! {
-                    <button class="go" disabled=move || is_blank(&text.read()) || session.submitted.get()>"Send"</button>
+                    <button class="go" disabled=move || draft.is_blank() || session.submitted.get()>"Send"</button>
                 }
             >
                 <button type="button" class="stop" on:click=move |_| session.stop()>"Stop"</button>
@@ -63,6 +106,6 @@ pub fn Composer(session: Session) -> impl IntoView {
 }
 
 /// True for Enter alone, outside of an input method's composition.
-pub fn sends(event: &leptos::ev::KeyboardEvent) -> bool {
+fn sends(event: &leptos::ev::KeyboardEvent) -> bool {
     event.key() == "Enter" && !event.shift_key() && !event.is_composing()
 }

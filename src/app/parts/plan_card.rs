@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::composer::Draft;
 use super::rich::Rich;
 use crate::app::native::InputEvent;
 use crate::app::platform;
@@ -46,13 +47,7 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
 #[component]
 fn VerdictForm(session: Session) -> impl IntoView {
     let changing = RwSignal::new(false);
-    let note = RwSignal::new(String::new());
-    let draft = StoredValue::new(format!("{}/plan", session.chat.get_value()));
-    Effect::new(move |_| note.set(platform::draft(&draft.get_value())));
-    let write = move |words: String| {
-        platform::remember_draft(&draft.get_value(), &words);
-        note.set(words);
-    };
+    let note = Draft::new(format!("{}/plan", session.chat.get_value()));
     let idle = move || !session.submitted.get() && !session.running.get();
     let accept = move |_| session.input(InputEvent::Verdict { accepted: true, note: None });
     let change = move |_| {
@@ -67,8 +62,8 @@ fn VerdictForm(session: Session) -> impl IntoView {
     });
     let send = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
-        session.input(InputEvent::Verdict { accepted: false, note: Some(note.get_untracked()) });
-        platform::remember_draft(&draft.get_value(), "");
+        session.input(InputEvent::Verdict { accepted: false, note: Some(note.words()) });
+        note.write(String::new());
     };
     view! {
         <Show
@@ -86,11 +81,11 @@ fn VerdictForm(session: Session) -> impl IntoView {
                     id="plan-changes"
                     rows="2"
                     placeholder="For example: skip the first block, or make it shorter"
-                    prop:value=move || note.get()
-                    on:input=move |event| write(event_target_value(&event))
+                    prop:value=move || note.shown()
+                    on:input=move |event| note.write(event_target_value(&event))
                 ></textarea>
                 <div class="row">
-                    <button class="go" disabled=move || !idle() || note.read().trim().is_empty()>"Send changes"</button>
+                    <button class="go" disabled=move || !idle() || note.is_blank()>"Send changes"</button>
                     <button type="button" class="bare" on:click=move |_| changing.set(false)>"Cancel"</button>
                 </div>
             </form>

@@ -202,6 +202,7 @@ fn notice_words(notice: Notice) -> String {
                 "The model's server seems to have read only {counted} of about {estimated} tokens. Raise its context length."
             );
         }
+        Notice::EmptyAnswer => "The model ended without an answer, so it was asked once more.",
         Notice::Length => "This answer is as long as the model may write.",
         Notice::Interrupted => "The server went down here; the teacher goes on below.",
     };

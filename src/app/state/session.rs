@@ -54,6 +54,8 @@ pub struct Session {
     units: StoredValue<Keyed<Seq, Unit>>,
     pub outline: RwSignal<Outline>,
     pub running: RwSignal<bool>,
+    /// How many ms the run waits before it asks its model again.
+    pub waits: RwSignal<Option<u64>>,
     pub link: RwSignal<Link>,
     /// True from an input's sending until the first sign of what became of it.
     pub submitted: RwSignal<bool>,
@@ -86,6 +88,7 @@ impl Session {
             units: StoredValue::new(units),
             outline: RwSignal::new(outline),
             running: RwSignal::new(view.running),
+            waits: RwSignal::new(None),
             link: RwSignal::new(Link::Resting),
             submitted: RwSignal::new(false),
             trouble: RwSignal::new(None),
@@ -240,12 +243,18 @@ impl Session {
                 let _ = self.submitted.try_set(false);
             }
             AgentEvent::TurnSettled => {
+                // What waits now must show together with the end of the run.
+                self.refresh();
                 let _ = self.running.try_set(false);
                 let _ = self.submitted.try_set(false);
                 let _ = self.link.try_set(Link::Resting);
                 self.stream.try_set_value(None);
             }
             _ => {}
+        }
+        let waits = self.live.try_with_value(|live| live.tail.retry.as_ref().map(|retry| retry.wait_ms)).flatten();
+        if self.waits.try_get_untracked() != Some(waits) {
+            let _ = self.waits.try_set(waits);
         }
         if applied == Applied::Gap {
             self.live_task(self.look());

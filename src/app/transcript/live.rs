@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::app::native::error::ErrorBody;
 use crate::app::native::event::{AgentEvent, ToolOutput};
+use crate::app::native::view::Retry;
 use crate::app::native::{AssistantEvent, AssistantMessage, Message, Seq, Stored, fold};
 
 /// A chat as a reader knows it.
@@ -26,6 +27,8 @@ pub struct Tail {
     pub open: Option<AssistantMessage>,
     /// The calls of the open batch that have begun and have no stored result, in order.
     pub tools: Vec<RunningTool>,
+    /// The run waits to ask its model again.
+    pub retry: Option<Retry>,
     /// A run goes on.
     pub running: bool,
     /// Nothing is left to do; false until the stream says so, and while a run goes on.
@@ -101,7 +104,12 @@ impl Live {
                 self.tail.settled = true;
             }
             AgentEvent::Error(error) => self.tail.error = Some(error.clone()),
-            AgentEvent::Activity(activity) => self.jobs.clone_from(&activity.jobs),
+            AgentEvent::Activity(activity) => {
+                if let Some(jobs) = &activity.jobs {
+                    self.jobs.clone_from(jobs);
+                }
+                self.tail.retry.clone_from(&activity.retry);
+            }
             AgentEvent::MessageEnd { message } => return self.end(id, message),
             AgentEvent::MessageStart { .. }
             | AgentEvent::MessageUpdate { .. }
@@ -153,7 +161,10 @@ impl Tail {
     /// Takes an event that leaves the record as it is.
     fn apply(&mut self, event: &AgentEvent) -> Applied {
         match event {
-            AgentEvent::MessageStart { message: Message::Assistant(answer) } => self.open = Some(answer.clone()),
+            AgentEvent::MessageStart { message: Message::Assistant(answer) } => {
+                self.open = Some(answer.clone());
+                self.retry = None;
+            }
             AgentEvent::MessageUpdate { message, assistant_message_event } => {
                 return self.update(message.as_deref(), assistant_message_event);
             }
@@ -207,6 +218,7 @@ impl Tail {
 
     fn clear(&mut self) {
         self.open = None;
+        self.retry = None;
         self.tools.clear();
     }
 

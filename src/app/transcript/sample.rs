@@ -3,7 +3,7 @@
 //! ```text
 //! user TEXT
 //! teacher PART | PART                 a PART is text, ~thinking or name#id {json}
-//! teacher[stopReason] PART | PART     "stop" when left out
+//! teacher[stopReason] PART | PART     "stop" when left out; "empty" for an error with nothing in it
 //! result name#id TEXT @ {details}     details may be left out
 //! result! name#id TEXT                an error
 //! marker customType {details}
@@ -13,7 +13,7 @@
 use proptest::strategy::Strategy;
 use serde_json::{Map, Value, json};
 
-use crate::app::native::message::{Block, Content, CustomMessage, Message, Seq, Stored, ToolCall};
+use crate::app::native::message::{Block, Content, CustomMessage, EMPTY_ANSWER, Message, Seq, Stored, ToolCall};
 
 /// The record that `text` describes.
 pub(crate) fn record(text: &str) -> Vec<Stored> {
@@ -34,11 +34,19 @@ pub(crate) fn message(line: &str, timestamp: i64) -> Message {
 
 fn teacher(reason: &str, parts: &str, timestamp: i64) -> Message {
     let reason = reason.trim_start_matches('[').trim_end_matches(']');
-    let reason = if reason.is_empty() { "stop" } else { reason };
+    let is_empty = reason == "empty";
+    let reason = match reason {
+        "" => "stop",
+        "empty" => "error",
+        reason => reason,
+    };
     let content: Vec<Block> = parts.split(" | ").filter(|part| !part.is_empty()).map(block).collect();
     let mut message = json!({"role": "assistant", "content": content, "stopReason": reason, "timestamp": timestamp});
     if reason == "error" {
         message["errorMessage"] = json!("The provider broke off.");
+    }
+    if is_empty {
+        message["diagnostics"] = json!([{"type": EMPTY_ANSWER}]);
     }
     serde_json::from_value(message).unwrap()
 }
@@ -119,7 +127,7 @@ pub(crate) fn lesson() -> impl Strategy<Value = String> {
 const QUIZ: &str = r#"{"question":"2 + 2?","kind":"single","options":["3","4"],"correct":["4"],"concept":"sums"}"#;
 
 /// What may happen in a lesson; `#1` and `#2` become ids of their own, NEXT the seq of the scene's second message.
-const SCENES: [&str; 12] = [
+const SCENES: [&str; 14] = [
     "user hi\nteacher Hello.\\n\\nWhat is it?",
     "user look\nteacher[toolUse] ~hm | Let me look. | ls#1 {\"path\":\".\"}\nresult ls#1 notes.md\nteacher There.",
     "teacher[toolUse] ls#1 {} | read#2 {}\nresult ls#1 x\nresult! read#2 No.\nteacher[length] So",
@@ -129,6 +137,8 @@ const SCENES: [&str; 12] = [
     "teacher[toolUse] probe_done#1 {}\nresult probe_done#1 Done.\nmarker probe-handoff {\"assessment\":{}}",
     "PLAN\nresult plan_init#p Shown.\nmarker plan-verdict {\"accepted\":true}\nteacher Then.",
     "user go\nteacher[error] Hel\nmarker retry {\"replaces\":NEXT}\nteacher Hello.",
+    "user go\nteacher[empty] ~hm\nmarker notice {\"kind\":\"empty-answer\"}\nteacher Hello.",
+    "teacher[toolUse] ls#1 {}\nresult ls#1 x\nteacher[empty]\nmarker notice {\"kind\":\"empty-answer\"}\nteacher[empty] ~hm",
     "user go\nteacher[aborted] Hel | ls#1 {}\nmarker interrupted\nteacher lo.",
     "marker steer {\"jobId\":\"j\",\"kind\":\"demo\",\"outcome\":\"done\",\"summary\":\"A slider.\"}\nteacher Look.",
     "teacher[toolUse] plan_progress#1 {\"blockId\":\"a\"}\nresult plan_progress#1 Noted.\n\

@@ -136,7 +136,10 @@ fn steps(content_index: usize, block: &Block) -> Vec<AssistantEvent> {
                 AssistantEvent::ToolCallStart { content_index },
                 AssistantEvent::ToolCallDelta { content_index, delta: first },
                 AssistantEvent::ToolCallDelta { content_index, delta: second },
-                AssistantEvent::ToolCallEnd { content_index, tool_call: ToolCallEntry::ToolCall(call.clone()) },
+                AssistantEvent::ToolCallEnd {
+                    content_index,
+                    tool_call: Box::new(ToolCallEntry::ToolCall(call.clone())),
+                },
             ]
         }
         Block::Known(KnownBlock::Image(_)) | Block::Other(_) => Vec::new(),

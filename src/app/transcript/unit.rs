@@ -188,6 +188,8 @@ pub enum Notice {
         counted: u64,
         estimated: u64,
     },
+    /// There was nothing in the answer, and the model is asked once more.
+    EmptyAnswer,
     /// The answer is as long as the model may write.
     Length,
     /// The server went down in mid-answer; the teacher goes on below.
@@ -211,6 +213,7 @@ impl From<NoticeKind> for Notice {
             NoticeKind::Storage => Self::Storage,
             NoticeKind::Loop => Self::Loop,
             NoticeKind::CallAsText => Self::CallAsText,
+            NoticeKind::EmptyAnswer => Self::EmptyAnswer,
         }
     }
 }

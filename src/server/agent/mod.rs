@@ -4,6 +4,7 @@ pub mod batch;
 mod circles;
 mod coerce;
 pub mod context;
+mod empty;
 mod remarks;
 pub mod run_loop;
 pub mod schema;

@@ -10,14 +10,15 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::tool::Tool;
-use super::{batch, circles, context::to_llm, remarks::remarks};
+use super::{batch, circles, context::to_llm, empty, remarks::remarks};
 use crate::app::native::event::ToolResultEntry;
 use crate::app::native::marker::NoticeKind;
+use crate::app::native::view::Activity;
 use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
 use crate::server::clock::now_ms;
 use crate::server::llm::catalog::Model;
 use crate::server::llm::options::Options;
-use crate::server::llm::{Dialect, Request, StreamEvent, estimate, overflow};
+use crate::server::llm::{Dialect, Request, StreamEvent, estimate};
 
 /// What the agent knows: instructions, the record so far (without the prompts), and its tools.
 pub struct Context {
@@ -100,6 +101,8 @@ pub(super) struct Run<'a> {
 enum Onward {
     /// The model owes a reply to its tool results.
     Reply,
+    /// There was nothing in its answer; it is asked once more.
+    Again,
     /// Only a steer can start another turn.
     Done,
     /// The run ends before steering is polled.
@@ -109,11 +112,15 @@ enum Onward {
 impl Run<'_> {
     async fn turns(&mut self) -> Result<(), Halted> {
         let mut steers = self.config.steering.poll().await;
+        let mut onward = Onward::Reply;
         for turn in 1.. {
             for steer in std::mem::take(&mut steers) {
                 self.add(steer).await?;
             }
-            let onward = self.turn().await?;
+            if matches!(onward, Onward::Again) {
+                self.mark(Marker::Notice { kind: NoticeKind::EmptyAnswer }).await?;
+            }
+            onward = self.turn().await?;
             if matches!(onward, Onward::Stop) {
                 return Ok(());
             }
@@ -133,11 +140,13 @@ impl Run<'_> {
     }
 
     async fn turn(&mut self) -> Result<Onward, Halted> {
+        let is_second = empty::asked_again(&self.context.record).is_some();
         let answer = self.answer().await?;
         let message = Message::Assistant(answer.clone());
         if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
             self.sink.emit(AgentEvent::TurnEnd { message, tool_results: Vec::new() }).await?;
-            return Ok(Onward::Stop);
+            let again = answer.was_empty() && !is_second && !self.cancel.is_cancelled();
+            return Ok(if again { Onward::Again } else { Onward::Stop });
         }
         let remarks = remarks(&answer, &self.context.record, self.estimated, !self.context.tools.is_empty());
         if answer.tool_calls().next().is_none() {
@@ -158,23 +167,31 @@ impl Run<'_> {
 
     /// Streams one answer of the model.
     async fn answer(&mut self) -> Result<AssistantMessage, Halted> {
+        let mut options = self.config.options.clone();
+        options.avoid.extend(empty::asked_again(&self.context.record).and_then(empty::upstream));
         let request = Request {
             model: self.config.model.clone(),
             system: self.context.system.clone(),
             messages: to_llm(&self.context.record),
             tools: self.context.tools.iter().map(|tool| tool.face().spec.clone()).collect(),
             session: self.config.session.clone(),
-            options: self.config.options.clone(),
+            options,
         };
         self.estimated = estimate::texts(&request);
+        let mut upstream = None;
         let mut stream = self.config.dialect.stream(request, self.cancel.clone());
         let mut started = false;
         let mut answer = None;
         while let Some(event) = stream.next().await {
             match event {
+                StreamEvent::Retry(retry) => {
+                    let activity = Activity { running: true, jobs: None, retry: Some(retry) };
+                    self.sink.emit(AgentEvent::Activity(Box::new(activity))).await?;
+                }
+                StreamEvent::Upstream(name) => upstream = Some(name),
                 StreamEvent::Start(message) => {
                     started = true;
-                    self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(message) }).await?;
+                    self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(*message) }).await?;
                 }
                 StreamEvent::Update { event, whole } => {
                     self.sink.emit(AgentEvent::update(event, whole.map(|whole| *whole))).await?;
@@ -182,7 +199,9 @@ impl Run<'_> {
                 StreamEvent::End(message) => answer = Some(*message),
             }
         }
-        let answer = told(answer.unwrap_or_else(|| broken(&self.config.model)), self.config.model.context_window);
+        let model = &self.config.model;
+        let answer = answer.unwrap_or_else(|| broken(model));
+        let answer = empty::told(answer, upstream.as_deref(), model.context_window);
         if !started {
             self.sink.emit(AgentEvent::MessageStart { message: Message::Assistant(answer.clone()) }).await?;
         }
@@ -215,22 +234,6 @@ impl Run<'_> {
     }
 }
 
-/// A "stop" with nothing in it is no answer, and neither is one for which the conversation left no room: both are kept as
-/// failures, which can be asked for again.
-fn told(mut answer: AssistantMessage, context_window: u64) -> AssistantMessage {
-    let empty = answer.text().trim().is_empty() && answer.tool_calls().next().is_none();
-    let words = match answer.stop_reason {
-        StopReason::Stop if empty => "The model ended its turn without an answer.",
-        StopReason::Length if empty && context_window > 0 && overflow::is_silent(&answer, context_window) => {
-            "The conversation is too long for the model."
-        }
-        _ => return answer,
-    };
-    answer.stop_reason = StopReason::Error;
-    answer.error_message = Some(words.to_owned());
-    answer
-}
-
 /// Stands in for the answer of a dialect that broke its contract.
 fn broken(model: &Model) -> AssistantMessage {
     AssistantMessage {
@@ -241,27 +244,5 @@ fn broken(model: &Model) -> AssistantMessage {
         error_message: Some("The model's stream ended without an answer.".to_owned()),
         timestamp: now_ms(),
         ..AssistantMessage::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::app::native::{Block, Usage};
-
-    #[test]
-    fn an_answer_for_which_no_room_was_left_says_so() {
-        let cut = |input, text: &str| AssistantMessage {
-            content: vec![Block::text(text)],
-            stop_reason: StopReason::Length,
-            usage: Usage { input, ..Usage::default() },
-            ..AssistantMessage::default()
-        };
-        let told = |answer, window| told(answer, window).error_message;
-        assert_eq!(told(cut(1000, ""), 1000).as_deref(), Some("The conversation is too long for the model."));
-        assert_eq!(
-            [told(cut(1000, ""), 0), told(cut(500, ""), 1000), told(cut(1000, "Half"), 1000)],
-            [None, None, None]
-        );
     }
 }

@@ -2,15 +2,20 @@
 //!
 //! What differs between the APIs is an [`Answer`]; it makes the message, and this makes sure that there is exactly one end.
 
+use std::time::Duration;
+
 use async_stream::stream;
+use futures::StreamExt;
 use futures::stream::BoxStream;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::StreamEvent;
 use super::error::ProviderError;
 use super::sse::Event;
-use super::transport::{Call, Transport};
+use super::transport::{Call, Reply, Transport};
 use crate::app::native::AssistantMessage;
+use crate::app::native::view::Retry;
 
 /// Tells the time as Unix time in ms.
 pub(super) type Clock = fn() -> i64;
@@ -42,6 +47,8 @@ pub(super) trait Answer: Send + 'static {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     More,
+    /// A sign of life that says nothing: the provider is as silent as before.
+    Ping,
     /// The provider's own end mark: nothing follows.
     Done,
 }
@@ -50,22 +57,56 @@ pub(super) enum Flow {
 pub(super) fn listen<A: Answer>(
     transport: Transport,
     call: Call,
-    mut answer: A,
+    answer: A,
     cancel: CancellationToken,
 ) -> BoxStream<'static, StreamEvent> {
     Box::pin(stream! {
-        let mut reply = match cancel.run_until_cancelled(transport.open(&call)).await {
-            Some(Ok(reply)) => reply,
-            Some(Err(error)) => return yield answer.fail(&error),
-            None => return yield answer.abort(),
+        let limits = transport.limits();
+        let mut attempt = 0;
+        let reply = loop {
+            let error = match cancel.run_until_cancelled(transport.send(&call)).await {
+                Some(Ok(reply)) => break reply,
+                Some(Err(error)) => error,
+                None => return yield answer.abort(),
+            };
+            let Some(wait) = limits.wait_after(attempt, &error) else { return yield answer.fail(&error) };
+            attempt += 1;
+            tracing::info!(%error, ?wait, attempt, "the provider is asked again");
+            yield StreamEvent::Retry(retry(attempt, wait, &error));
+            if cancel.run_until_cancelled(transport.pause(wait)).await.is_none() {
+                return yield answer.abort();
+            }
         };
-        yield StreamEvent::Start(answer.message().clone());
+        let mut events = follow(&transport, call, reply, answer, cancel);
+        while let Some(event) = events.next().await {
+            yield event;
+        }
+    })
+}
+
+/// Tells what `answer` makes of a reply that has begun.
+pub(super) fn follow<A: Answer>(
+    transport: &Transport,
+    call: Call,
+    mut reply: Reply,
+    mut answer: A,
+    cancel: CancellationToken,
+) -> BoxStream<'static, StreamEvent> {
+    let limits = transport.limits().clone();
+    Box::pin(stream! {
+        yield StreamEvent::Start(Box::new(answer.message().clone()));
         let mut events = Vec::new();
+        let mut since = Instant::now();
         loop {
-            let limits = transport.limits();
             let limit = if answer.is_finished() { limits.tail } else { limits.idle };
-            let read = match cancel.run_until_cancelled(reply.next(limit)).await {
-                Some(Ok(Some(event))) => answer.read(&event, &mut events),
+            let read = match cancel.run_until_cancelled(reply.next(since, limit)).await {
+                Some(Ok(Some(event))) => {
+                    let read = answer.read(&event, &mut events);
+                    if read == Ok(Flow::Done) {
+                        reply.done();
+                    }
+                    read
+                }
                 Some(Ok(None)) => Ok(Flow::Done),
                 // The answer is whole; only the usage behind it is lost.
                 Some(Err(_)) if answer.is_finished() => Ok(Flow::Done),
@@ -76,7 +117,8 @@ pub(super) fn listen<A: Answer>(
                 yield event;
             }
             match read {
-                Ok(Flow::More) => {}
+                Ok(Flow::More) => since = Instant::now(),
+                Ok(Flow::Ping) => {}
                 Ok(Flow::Done) => break,
                 Err(error) => return yield answer.fail(&call.scrub(error)),
             }
@@ -88,4 +130,10 @@ pub(super) fn listen<A: Answer>(
         }
         yield if cancel.is_cancelled() { answer.abort() } else { answer.end() };
     })
+}
+
+/// What people are told of a try that waits.
+fn retry(attempt: u32, wait: Duration, error: &ProviderError) -> Retry {
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Retry { attempt, wait_ms, reason: error.to_string() }
 }

@@ -1,8 +1,11 @@
 //! Models: what a request is, and the dialects that answer it.
 
+pub mod again;
 pub mod anthropic_messages;
+pub mod capture;
 pub mod catalog;
 pub mod compat;
+mod delay;
 pub mod draft;
 pub mod error;
 pub mod estimate;
@@ -16,6 +19,7 @@ pub mod options;
 pub mod overflow;
 pub mod prices;
 pub mod replay;
+pub mod secrets;
 pub mod sse;
 pub mod strict;
 pub mod thinking;
@@ -30,11 +34,13 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::native::view::Retry;
 use crate::app::native::{AssistantEvent, AssistantMessage, Message};
 
 use crate::server::clock::now_ms;
 
 use anthropic_messages::AnthropicMessages;
+use capture::Keep;
 use catalog::{Api, Model, Models};
 use lesson::{Lesson, Packs};
 use openai_completions::OpenAiCompletions;
@@ -87,8 +93,12 @@ impl ToolSpec {
 /// What a dialect says while a model answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
+    /// The request failed and will be sent again after a wait; only ever before `Start`.
+    Retry(Retry),
+    /// Who answers behind the provider, as it names them.
+    Upstream(String),
     /// The answer has begun; missing when the request failed before its stream.
-    Start(AssistantMessage),
+    Start(Box<AssistantMessage>),
     /// One step. `whole` is there when folding `event` into the message so far does not give the message exactly.
     Update { event: AssistantEvent, whole: Option<Box<AssistantMessage>> },
     /// The finished answer; exactly one, and last.
@@ -109,12 +119,19 @@ const LESSON_THINKING: ThinkingLevel = ThinkingLevel::Low;
 /// beforehand, and models can do more than a lesson ever needs.
 const LESSON_TOKENS: u64 = 16_384;
 
-/// The model in use with its dialect. The scripted teacher finds further packs in `lessons` and waits `pace` a delta.
+/// The model in use with its dialect. The scripted teacher finds further packs in `lessons` and waits `pace` a delta; what
+/// goes to other models over the wire is captured for `keep`.
 ///
 /// # Errors
 /// When the system offers no TLS.
-pub fn models(model: Model, lessons: &Path, pace: Duration) -> Result<Models, reqwest::Error> {
-    let transport = || Transport::new(Limits::default(), Arc::new(|wait| Box::pin(tokio::time::sleep(wait))));
+pub fn models(
+    model: Model,
+    lessons: &Path,
+    pace: Duration,
+    keep: Option<Arc<dyn Keep>>,
+) -> Result<Models, reqwest::Error> {
+    let pause: transport::Pause = Arc::new(|wait| Box::pin(tokio::time::sleep(wait)));
+    let transport = || Ok(Transport::new(Limits::default(), pause)?.captured_by(keep));
     let dialect: Arc<dyn Dialect> = match model.api {
         Api::Lesson => {
             let (packs, errors) = Packs::load(lessons);
@@ -142,7 +159,7 @@ mod tests {
     fn a_lesson_asks_for_a_little_thinking_and_for_no_more_than_a_model_can() {
         let asked = |max_tokens| {
             let model = Model { max_tokens, ..Model::default() };
-            models(model, Path::new("none"), Duration::ZERO).unwrap().options
+            models(model, Path::new("none"), Duration::ZERO, None).unwrap().options
         };
         assert_eq!(asked(0).thinking, ThinkingLevel::Low);
         let limits = [0, 8_000, 128_000].map(|max_tokens| asked(max_tokens).max_tokens);

@@ -19,6 +19,8 @@ pub struct Options {
     pub headers: BTreeMap<String, String>,
     /// Further fields of the request body, last and as they are (`openai-completions` only).
     pub fields: Map<String, Value>,
+    /// Upstreams that are not to answer, as the provider named them (OpenRouter only).
+    pub avoid: Vec<String>,
     /// Names the person to the provider, against abuse (`anthropic-messages` only).
     pub user: Option<String>,
 }

@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 
-/// Bytes that one event may have; a longer one is refused so that memory stays bounded.
-pub const EVENT_LIMIT: usize = 16 * 1024 * 1024;
+/// Bytes of data that one event may have; a longer one is refused so that memory stays bounded.
+pub const EVENT_LIMIT: usize = 8 * 1024 * 1024;
+/// What stands before the data of a line.
+const FIELD: usize = "data: ".len();
 
 /// One event: its data, and the name that it came under.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Decoder {
             }
             let end = bytes.iter().position(|b| matches!(b, b'\n' | b'\r'));
             let piece = &bytes[..end.unwrap_or(bytes.len())];
-            if self.line.len() + self.data.len() + piece.len() > EVENT_LIMIT {
+            if self.line.len() + self.data.len() + piece.len() > EVENT_LIMIT + FIELD {
                 return Err(TooLong);
             }
             self.line.extend_from_slice(piece);
@@ -188,8 +190,11 @@ mod tests {
             decoder.push(&piece, &mut events).unwrap();
         }
         decoder.push(b"\n\n", &mut events).unwrap();
-        assert_eq!(events.pop_front().map(|event| event.data.len()), Some(8 * 1024 * 1024));
-        let refused = (0..2048).find_map(|_| decoder.push(&piece, &mut events).err());
-        assert_eq!(refused, Some(TooLong));
+        assert_eq!(events.pop_front().map(|event| event.data.len()), Some(EVENT_LIMIT));
+        decoder.push(b"data: ", &mut events).unwrap();
+        for _ in 0..512 {
+            decoder.push(&piece, &mut events).unwrap();
+        }
+        assert_eq!(decoder.push(b"q", &mut events), Err(TooLong));
     }
 }

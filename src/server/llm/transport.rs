@@ -1,4 +1,4 @@
-//! One request to a provider over HTTP: its time limits, its retries before the first byte, and the events of its answer.
+//! One request to a provider over HTTP: its time limits, when it may be sent again, and the events of its answer.
 //!
 //! Dropping a future of this module closes the connection, so a caller cancels by dropping.
 
@@ -12,13 +12,17 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::capture::{Keep, Tape};
 use super::catalog::Key;
+use super::delay::asked_wait;
 use super::error::{Category, ProviderError};
 use super::sse::{Decoder, EVENT_LIMIT, Event};
 use crate::server::clock::now_ms;
 
 /// Bytes of an error's body that are read.
 const ERROR_BODY: usize = 64 * 1024;
+/// How long they may take.
+const ERROR_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a provider may take, and how often it is asked again.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +59,8 @@ impl Default for Limits {
 
 impl Limits {
     /// How long to wait before the try after `attempt` (0 for the first); none when the error is final.
-    fn wait_after(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+    #[must_use]
+    pub fn wait_after(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
         if attempt >= self.retries || !error.is_transient() {
             return None;
         }
@@ -108,6 +113,7 @@ pub struct Transport {
     line: Line,
     limits: Limits,
     pause: Pause,
+    keep: Option<Arc<dyn Keep>>,
 }
 
 /// Where requests go.
@@ -134,13 +140,20 @@ impl Transport {
             Some(proxy) => builder.proxy(reqwest::Proxy::http(proxy)?),
             None => builder,
         };
-        Ok(Self { line: Line::Http(builder.build()?), limits, pause })
+        Ok(Self { line: Line::Http(builder.build()?), limits, pause, keep: None })
     }
 
     /// One that reaches nobody: `respond` answers every request. For what came over a wire once and is heard again.
     #[must_use]
     pub fn answered_by(respond: Respond, limits: Limits) -> Self {
-        Self { line: Line::Nowhere(respond), limits, pause: Arc::new(|_| Box::pin(std::future::ready(()))) }
+        let pause: Pause = Arc::new(|_| Box::pin(std::future::ready(())));
+        Self { line: Line::Nowhere(respond), limits, pause, keep: None }
+    }
+
+    /// The same with all exchanges captured, when there is somebody who keeps them.
+    #[must_use]
+    pub fn captured_by(self, keep: Option<Arc<dyn Keep>>) -> Self {
+        Self { keep, ..self }
     }
 
     #[must_use]
@@ -148,46 +161,96 @@ impl Transport {
         &self.limits
     }
 
-    /// Sends `call` until its answer begins; the error is the last one.
-    pub async fn open(&self, call: &Call) -> Result<Reply, ProviderError> {
-        let mut attempt = 0;
-        loop {
-            let error = match self.send(call).await {
-                Ok(reply) => return Ok(reply),
-                Err(error) => call.scrub(error),
-            };
-            let Some(wait) = self.limits.wait_after(attempt, &error) else { return Err(error) };
-            attempt += 1;
-            tracing::info!(%error, ?wait, attempt, "asking the provider again");
-            (self.pause)(wait).await;
-        }
+    /// Waits before the next try.
+    pub async fn pause(&self, wait: Duration) {
+        (self.pause)(wait).await;
     }
 
-    async fn send(&self, call: &Call) -> Result<Reply, ProviderError> {
+    /// Sends `call` once; its answer has begun when this returns.
+    pub async fn send(&self, call: &Call) -> Result<Reply, ProviderError> {
+        self.attempt(call).await.map_err(|error| call.scrub(error))
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Reply, ProviderError> {
         let deadline = Instant::now() + self.limits.first_byte;
         let late = || silent(self.limits.first_byte);
         let headers = headers(call)?;
-        let mut response = match &self.line {
+        let mut tape = Tape::begin(self.keep.as_ref(), call, &headers);
+        let sent = match &self.line {
             Line::Http(client) => {
                 let request = client.post(&call.url).headers(headers).body(call.body.clone());
-                let sent = timeout_at(deadline, request.send()).await.map_err(|_| late())?;
-                sent.map_err(|error| unreachable_words(&error))?
+                let sent = timeout_at(deadline, request.send()).await.map_err(|_| late());
+                sent.and_then(|sent| sent.map_err(|error| unreachable_words(&error)))
             }
-            Line::Nowhere(respond) => respond(call),
+            Line::Nowhere(respond) => Ok(respond(call)),
         };
-        if !response.status().is_success() {
-            return Err(refusal(response).await);
+        let mut body = Body::begin(sent.inspect_err(|error| tape.end(error))?, tape);
+        if !body.response.status().is_success() {
+            return Err(refusal(body).await);
         }
-        let first = timeout_at(deadline, beginning(&mut response)).await.map_err(|_| late())?;
+        let first = timeout_at(deadline, body.beginning()).await.map_err(|_| late());
+        let first = first.inspect_err(|error| body.tape.end(error))?;
         let first = first.map_err(|_| ProviderError::with_words(Category::Unreachable, "it closed the connection"))?;
-        Reply::begin(response, first, self.limits.idle).await
+        Reply::begin(body, first, self.limits.idle).await
+    }
+}
+
+/// The body of a response, with the tape that runs beside it.
+#[derive(Debug)]
+struct Body {
+    response: reqwest::Response,
+    tape: Tape,
+}
+
+impl Body {
+    fn begin(response: reqwest::Response, mut tape: Tape) -> Self {
+        tape.head(response.status().as_u16(), response.headers());
+        Self { response, tape }
+    }
+
+    /// The next piece; none at the end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
+        let chunk = self.response.chunk().await;
+        match &chunk {
+            Ok(Some(bytes)) => self.tape.piece(bytes),
+            Ok(None) => self.tape.end("whole"),
+            Err(_) => self.tape.end("the connection broke"),
+        }
+        chunk
+    }
+
+    /// As much as tells what it is: up to its first sign that is no white space.
+    async fn beginning(&mut self) -> Result<Bytes, reqwest::Error> {
+        let mut blank = Vec::new();
+        while let Some(bytes) = self.chunk().await? {
+            let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+            if !is_blank && blank.is_empty() {
+                return Ok(bytes);
+            }
+            blank.extend_from_slice(&bytes);
+            if !is_blank {
+                break;
+            }
+        }
+        Ok(blank.into())
+    }
+
+    /// Appends the rest to `bytes`, up to `limit` bytes in all or to where it breaks.
+    async fn read(&mut self, bytes: &mut Vec<u8>, limit: usize) {
+        while let Ok(Some(chunk)) = self.chunk().await {
+            let room = limit.saturating_sub(bytes.len());
+            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() >= room {
+                break;
+            }
+        }
     }
 }
 
 /// An answer that has begun.
 #[derive(Debug)]
 pub struct Reply {
-    response: reqwest::Response,
+    body: Body,
     /// None after the end of the body.
     decoder: Option<Decoder>,
     ready: VecDeque<Event>,
@@ -196,14 +259,15 @@ pub struct Reply {
 impl Reply {
     /// Looks at the body's first byte: an event stream, whatever its content type says; one JSON object, as some local
     /// servers answer; or a page of something else.
-    async fn begin(response: reqwest::Response, first: Bytes, idle: Duration) -> Result<Self, ProviderError> {
-        let mut reply = Self { response, decoder: Some(Decoder::default()), ready: VecDeque::new() };
+    async fn begin(body: Body, first: Bytes, idle: Duration) -> Result<Self, ProviderError> {
+        let mut reply = Self { body, decoder: Some(Decoder::default()), ready: VecDeque::new() };
         match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'<') => return Err(ProviderError::with_words(Category::Unreadable, "it sent a web page")),
             Some(b'{' | b'[') => {
-                let rest = timeout(idle, read(&mut reply.response, first.into(), EVENT_LIMIT));
-                let body = rest.await.map_err(|_| silent(idle))?;
-                let data = String::from_utf8_lossy(&body).into_owned();
+                let mut bytes = first.into();
+                let rest = timeout(idle, reply.body.read(&mut bytes, EVENT_LIMIT)).await.map_err(|_| silent(idle));
+                rest.inspect_err(|error| reply.body.tape.end(error))?;
+                let data = String::from_utf8_lossy(&bytes).into_owned();
                 reply.ready.push_back(Event { name: String::new(), data });
                 reply.decoder = None;
             }
@@ -212,9 +276,20 @@ impl Reply {
         Ok(reply)
     }
 
-    /// The next event; none at the end of the body. Waits for at most `limit`.
-    pub async fn next(&mut self, limit: Duration) -> Result<Option<Event>, ProviderError> {
-        let deadline = Instant::now() + limit;
+    /// The status that it came with.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.body.response.status().as_u16()
+    }
+
+    /// The provider's own end mark has come: nothing that follows it is of use.
+    pub fn done(&mut self) {
+        self.body.tape.end("whole");
+    }
+
+    /// The next event; none at the end of the body. Waits until `limit` after `since`.
+    pub async fn next(&mut self, since: Instant, limit: Duration) -> Result<Option<Event>, ProviderError> {
+        let deadline = since + limit;
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
@@ -222,7 +297,8 @@ impl Reply {
             if self.decoder.is_none() {
                 return Ok(None);
             }
-            match timeout_at(deadline, self.response.chunk()).await.map_err(|_| silent(limit))? {
+            let chunk = timeout_at(deadline, self.body.chunk()).await.map_err(|_| silent(limit));
+            match chunk.inspect_err(|error| self.body.tape.end(error))? {
                 Ok(Some(bytes)) => self.take(&bytes)?,
                 Ok(None) => {
                     // The standard drops an event without its blank line; providers do end like that, so it counts
@@ -243,22 +319,6 @@ impl Reply {
             ProviderError::with_words(Category::Unreadable, format!("one event is longer than {EVENT_LIMIT} bytes"))
         })
     }
-}
-
-/// As much of a body as tells what it is: up to its first sign that is no white space.
-async fn beginning(response: &mut reqwest::Response) -> Result<Bytes, reqwest::Error> {
-    let mut blank = Vec::new();
-    while let Some(bytes) = response.chunk().await? {
-        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
-        if !is_blank && blank.is_empty() {
-            return Ok(bytes);
-        }
-        blank.extend_from_slice(&bytes);
-        if !is_blank {
-            break;
-        }
-    }
-    Ok(blank.into())
 }
 
 fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
@@ -289,37 +349,16 @@ fn headers(call: &Call) -> Result<HeaderMap, ProviderError> {
 }
 
 /// The error of an answer whose status is not a success.
-async fn refusal(mut response: reqwest::Response) -> ProviderError {
-    let status = response.status().as_u16();
-    let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let seconds = |name, unit: f64| {
-        let value = header(name)?.trim().parse::<f64>().ok()?;
-        Duration::try_from_secs_f64(value * unit).ok()
-    };
-    let date = || until(httpdate::parse_http_date(header("retry-after")?).ok()?);
-    let retry_after = seconds("retry-after-ms", 0.001).or_else(|| seconds("retry-after", 1.0)).or_else(date);
-    let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
-    let body = timeout(Duration::from_secs(5), read(&mut response, Vec::new(), ERROR_BODY)).await.unwrap_or_default();
-    let error = ProviderError::from_status(status, &String::from_utf8_lossy(&body));
-    ProviderError { retry_after, should_retry, ..error }
-}
-
-/// How long it is from now to `date`; nothing when it is past.
-fn until(date: std::time::SystemTime) -> Option<Duration> {
-    let now = Duration::from_millis(u64::try_from(now_ms()).ok()?);
-    Some(date.duration_since(std::time::UNIX_EPOCH).ok()?.saturating_sub(now))
-}
-
-/// The rest of a body after `start`, up to `limit` bytes or to where it breaks.
-async fn read(response: &mut reqwest::Response, start: Vec<u8>, limit: usize) -> Vec<u8> {
-    let mut body = start;
-    while let Ok(Some(bytes)) = response.chunk().await {
-        if body.len() + bytes.len() > limit {
-            break;
-        }
-        body.extend_from_slice(&bytes);
-    }
-    body
+async fn refusal(mut body: Body) -> ProviderError {
+    let status = body.response.status().as_u16();
+    let headers = std::mem::take(body.response.headers_mut());
+    let mut text = Vec::new();
+    // What has come by then may say enough.
+    let _ = timeout(ERROR_WAIT, body.read(&mut text, ERROR_BODY)).await;
+    let text = String::from_utf8_lossy(&text);
+    let retry_after = asked_wait(status, &headers, &text, now_ms());
+    let should_retry = headers.get("x-should-retry").and_then(|value| value.to_str().ok()?.parse().ok());
+    ProviderError { retry_after, should_retry, ..ProviderError::from_status(status, &text) }
 }
 
 fn silent(limit: Duration) -> ProviderError {

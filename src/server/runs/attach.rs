@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
 use super::{Runs, refused};
-use crate::app::native::view::Activity;
+use crate::app::native::view::{Activity, Retry};
 use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, Message, Seq, Stored, ToolResultMessage, fold};
 use crate::server::store::Store;
 
@@ -71,7 +71,7 @@ impl Runs {
         };
         Ok(stream! {
             if follow {
-                let activity = Activity { running: snapshot.busy, jobs: Vec::new() };
+                let activity = Activity { running: snapshot.busy, jobs: Some(Vec::new()), retry: None };
                 yield reader.item(&AgentEvent::Activity(Box::new(activity)));
             }
             loop {
@@ -128,6 +128,7 @@ struct Seen {
     opened: Option<Message>,
     /// True after a lag: the next update is sent whole.
     stale: bool,
+    retry: Option<Retry>,
     calls: HashSet<String>,
 }
 
@@ -200,8 +201,13 @@ impl Reader {
         Ok(items)
     }
 
-    /// The open message and the calls of the open batch.
+    /// The wait for the next try, the open message, and the calls of the open batch.
     fn tail(&mut self, tail: &Tail, items: &mut Vec<Item>) {
+        if tail.retry.is_some() && tail.retry != self.seen.retry {
+            let activity = Activity { running: true, jobs: None, retry: tail.retry.clone() };
+            items.push(self.item(&AgentEvent::Activity(Box::new(activity))));
+        }
+        self.seen.retry.clone_from(&tail.retry);
         if let Some(message) = &tail.message {
             match (&self.seen.message, &tail.step) {
                 (None, _) => {
@@ -260,8 +266,8 @@ impl Reader {
             AgentEvent::ToolExecutionUpdate { .. }
             | AgentEvent::ToolExecutionEnd { .. }
             | AgentEvent::TurnSettled
-            | AgentEvent::Error(_)
-            | AgentEvent::Activity(_) => {}
+            | AgentEvent::Error(_) => {}
+            AgentEvent::Activity(activity) => self.seen.retry.clone_from(&activity.retry),
         }
         self.position = self.position.max(publication.position);
         let settled = matches!(publication.event, AgentEvent::TurnSettled);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::native::view::Retry;
 use crate::app::native::{AgentEvent, AssistantEvent, AssistantMessage, Message, Seq, fold};
 
 /// Events that a reader may lag behind before it attaches anew.
@@ -54,6 +55,8 @@ pub(super) struct Tail {
     pub(super) message: Option<AssistantMessage>,
     /// What made the open message what it is.
     pub(super) step: Option<AssistantEvent>,
+    /// The wait before the model is asked again.
+    pub(super) retry: Option<Retry>,
     /// Calls of the open batch whose result is not in the record: their start, and their end if they have ended.
     pub(super) calls: Vec<OpenCall>,
 }
@@ -120,6 +123,7 @@ impl Feed {
             turns: 0,
             message: None,
             step: None,
+            retry: None,
             calls: Vec::new(),
         });
         cancel
@@ -196,6 +200,7 @@ impl Tail {
             AgentEvent::MessageStart { message: Message::Assistant(message) } => {
                 self.message = Some(message.clone());
                 self.step = None;
+                self.retry = None;
             }
             AgentEvent::MessageUpdate { message, assistant_message_event } => {
                 self.step = Some(assistant_message_event.clone());
@@ -219,15 +224,16 @@ impl Tail {
             }
             AgentEvent::TurnEnd { .. } => {
                 self.turn = false;
+                self.retry = None;
                 self.calls.clear();
             }
+            AgentEvent::Activity(activity) => self.retry.clone_from(&activity.retry),
             AgentEvent::MessageStart { .. }
             | AgentEvent::MessageEnd { .. }
             | AgentEvent::ToolExecutionUpdate { .. }
             | AgentEvent::AgentEnd { .. }
             | AgentEvent::TurnSettled
-            | AgentEvent::Error(_)
-            | AgentEvent::Activity(_) => {}
+            | AgentEvent::Error(_) => {}
         }
     }
 }

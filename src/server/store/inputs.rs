@@ -63,12 +63,7 @@ async fn accept(connection: &mut SqliteConnection, offer: Offer) -> Result<Resul
         Ok(decision) => decision,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let mut appended = Vec::with_capacity(decision.append.len());
-    for message in decision.append {
-        let body = serde_json::to_string(&message)?;
-        let seq = messages::insert(connection, &offer.chat, &body, offer.now).await?;
-        appended.push(Stored { seq, message });
-    }
+    let appended = messages::append_all(connection, &offer.chat, decision.append, offer.now).await?;
     if decision.run {
         runs::insert(connection, &offer.chat, &offer.run_id, offer.now).await?;
     }

@@ -72,13 +72,23 @@ pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: S
     rows.into_iter().map(|(seq, body)| Ok(Stored { seq: Seq(seq), message: serde_json::from_str(&body)? })).collect()
 }
 
-/// Appends a message's JSON at the next position.
-pub(super) async fn insert(
+/// Appends messages in their order.
+pub(super) async fn append_all(
     connection: &mut SqliteConnection,
     chat: &str,
-    body: &str,
+    messages: Vec<Message>,
     now: i64,
-) -> Result<Seq, StoreError> {
+) -> Result<Vec<Stored>, StoreError> {
+    let mut appended = Vec::with_capacity(messages.len());
+    for message in messages {
+        let seq = insert(connection, chat, &serde_json::to_string(&message)?, now).await?;
+        appended.push(Stored { seq, message });
+    }
+    Ok(appended)
+}
+
+/// Appends a message's JSON at the next position.
+async fn insert(connection: &mut SqliteConnection, chat: &str, body: &str, now: i64) -> Result<Seq, StoreError> {
     let seq: u32 = sqlx::query_scalar(
         "INSERT INTO messages (chat, seq, body)
          SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2 FROM messages WHERE chat = ?1 RETURNING seq",

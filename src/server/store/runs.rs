@@ -40,12 +40,7 @@ impl Store {
                     if holder(connection, &chat).await?.is_some() {
                         return Ok(Claimed::Held);
                     }
-                    let mut appended = Vec::with_capacity(append.len());
-                    for message in append {
-                        let body = serde_json::to_string(&message)?;
-                        let seq = messages::insert(connection, &chat, &body, now).await?;
-                        appended.push(Stored { seq, message });
-                    }
+                    let appended = messages::append_all(connection, &chat, append, now).await?;
                     insert(connection, &chat, &run, now).await?;
                     Ok(Claimed::Now(appended))
                 })
@@ -58,19 +53,7 @@ impl Store {
     /// # Errors
     /// When the write is not kept.
     pub async fn release(&self, chat: &str, run: &str) -> Result<(), StoreError> {
-        let (chat, run) = (chat.to_owned(), run.to_owned());
-        self.writer
-            .write(move |connection| {
-                Box::pin(async move {
-                    sqlx::query("DELETE FROM runs WHERE chat = ? AND id = ?")
-                        .bind(chat)
-                        .bind(run)
-                        .execute(connection)
-                        .await?;
-                    Ok(())
-                })
-            })
-            .await
+        self.change("DELETE FROM runs WHERE chat = ? AND id = ?", [chat, run]).await
     }
 
     /// All claims, oldest first.
@@ -88,14 +71,7 @@ impl Store {
     /// # Errors
     /// When the write is not kept.
     pub async fn forgive_tries(&self) -> Result<(), StoreError> {
-        self.writer
-            .write(|connection| {
-                Box::pin(async move {
-                    sqlx::query("UPDATE runs SET tries = 0").execute(connection).await?;
-                    Ok(())
-                })
-            })
-            .await
+        self.change("UPDATE runs SET tries = 0", []).await
     }
 
     /// Counts one more resumption of a run, before it starts.
@@ -103,15 +79,17 @@ impl Store {
     /// # Errors
     /// When the write is not kept.
     pub async fn count_try(&self, chat: &str, run: &str) -> Result<(), StoreError> {
-        let (chat, run) = (chat.to_owned(), run.to_owned());
+        self.change("UPDATE runs SET tries = tries + 1 WHERE chat = ? AND id = ?", [chat, run]).await
+    }
+
+    /// One statement whose parameters are `values`.
+    async fn change<const N: usize>(&self, statement: &'static str, values: [&str; N]) -> Result<(), StoreError> {
+        let values = values.map(str::to_owned);
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
-                    sqlx::query("UPDATE runs SET tries = tries + 1 WHERE chat = ? AND id = ?")
-                        .bind(chat)
-                        .bind(run)
-                        .execute(connection)
-                        .await?;
+                    let query = values.into_iter().fold(sqlx::query(statement), sqlx::query::Query::bind);
+                    query.execute(connection).await?;
                     Ok(())
                 })
             })

@@ -1,5 +1,7 @@
 //! The `anthropic-messages` dialect where servers that speak it differ: names, blocks and ends that are not as promised.
 
+use std::time::{Duration, Instant};
+
 use learnharness::app::native::partial::ARGUMENTS_FAULT;
 use learnharness::app::native::{AssistantMessage, StopReason, fold};
 use learnharness::server::llm::catalog::Api;
@@ -8,7 +10,8 @@ use learnharness::server::llm::{Request, StreamEvent};
 use serde_json::{Value, json};
 
 use crate::support::dialect::{ask, finished, model, play, speaker};
-use crate::support::provider::{Provider, Reply};
+use crate::support::provider::{End, Provider, Reply};
+use crate::support::soon;
 
 fn named(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
@@ -63,6 +66,24 @@ async fn events_without_names_are_told_by_their_data() {
     ];
     let nameless: Vec<String> = data.iter().map(|data| format!("data: {data}\n\n")).collect();
     assert_eq!(outcome(&answer(&nameless).await), "Stop | Hello | -");
+}
+
+#[tokio::test]
+async fn pings_are_silence() {
+    let said = [start(), opens(0, &json!({"type": "text", "text": "Half"}))].map(|data| named(&data));
+    for ping in
+        ["event: ping\ndata: {\"type\": \"ping\"}\n\n", "event: ping\ndata: \n\n", "data: {\"type\": \"ping\"}\n\n"]
+    {
+        let provider = Provider::start([Reply::events(&said).end(End::Beat(ping))]).await;
+        let request = Request { model: model(Api::AnthropicMessages, &provider), ..ask(&provider) };
+        let limits = Limits { idle: Duration::from_millis(50), ..Limits::default() };
+        let dialect = speaker(Api::AnthropicMessages, limits);
+        let start = Instant::now();
+        let events = soon("the end of the answer", play(&*dialect, request, &provider, None)).await;
+        let words = "Error | Half | The provider fell silent: it sent nothing for 0.05 s.";
+        assert_eq!(outcome(&finished(&events)), words);
+        assert!(start.elapsed() < Duration::from_secs(1), "{ping}");
+    }
 }
 
 #[tokio::test]
@@ -135,7 +156,8 @@ async fn a_reader_that_folds_has_the_message_wherever_its_bytes_are_cut() {
     let mut reader = AssistantMessage::default();
     for event in &whole {
         match event {
-            StreamEvent::Start(message) => reader = message.clone(),
+            StreamEvent::Retry(_) | StreamEvent::Upstream(_) => panic!("{event:?}"),
+            StreamEvent::Start(message) => reader = (**message).clone(),
             StreamEvent::Update { whole: Some(message), .. } => reader.clone_from(message),
             StreamEvent::Update { event, whole: None } => fold(&mut reader, event),
             StreamEvent::End(message) => assert_eq!(reader.content, message.content),

@@ -3,6 +3,7 @@
 //! - `run_loop`: the agent loop alone, with a scripted model and tools: order of events, batches, steering, stopping.
 //! - `record`: what an input may and may not do to the record, over HTTP.
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
+//! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
@@ -13,12 +14,15 @@
 //! - `signatures`: thoughts on their way back to the model that had them.
 //! - `anthropic`: servers that speak Anthropic's API in their own way.
 //! - `transport`: our own limits: failures, silence, stops, keys.
+//! - `captures`: what is kept of the wire, and what can be done with it.
 //! - `tidy`: the house rules of the source tree.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
 
 mod anthropic;
+mod captures;
 mod cases;
+mod empty;
 mod faults;
 mod guard;
 mod record;

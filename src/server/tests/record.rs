@@ -339,12 +339,17 @@ async fn a_stop_with_nothing_in_it_is_a_failure_that_can_be_asked_for_again() {
     let chat = app.chat().await;
     let mut reader = app.watch(&chat).await;
     app.text(&chat, "hi").await;
-    app.model.request().await.end(StopReason::Stop);
+    for _ in 0..2 {
+        app.model.request().await.end_as_it_is(StopReason::Stop);
+    }
     reader.settled().await;
-    assert_eq!(app.lines(&chat).await[1], "assistant[Error] ");
+    let empty = "assistant[Error] ";
+    assert_eq!(app.lines(&chat).await[1..], [empty, "marker notice", empty], "once by itself, and then no more");
     assert_eq!(app.input(&chat, json!({"type": "retry"})).await.status, 202);
     app.model.reply("Hello.").await;
     reader.settled().await;
+    let retry = app.record(&chat).await.remove(4).message;
+    assert_eq!(serde_json::to_value(retry).unwrap()["details"], json!({"replaces": 4}));
 }
 
 #[tokio::test]

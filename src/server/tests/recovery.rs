@@ -44,6 +44,24 @@ async fn a_run_whose_process_died_goes_on_once() {
 }
 
 #[tokio::test]
+async fn an_empty_answer_that_was_being_asked_for_again_is_not_asked_for_a_third_time() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    let mut cut = hi();
+    let diagnostic = json!({"type": "empty-answer", "details": {"upstream": "Novita"}});
+    cut.push(message(json!({"role": "assistant", "stopReason": "error", "content": [], "diagnostics": [diagnostic]})));
+    cut.push(message(json!({"role": "custom", "customType": "notice", "details": {"kind": "empty-answer"}})));
+    app.claimed(&chat, cut).await;
+    let app = app.restart().await;
+    app.runs.recover().await.unwrap();
+    let asked = app.model.request().await;
+    assert_eq!((asked.texts(), &asked.request.options.avoid), (vec!["user hi".to_owned()], &vec!["Novita".to_owned()]));
+    asked.end_as_it_is(learnharness::app::native::StopReason::Stop);
+    app.follow(&chat).await.settled().await;
+    assert_eq!(app.lines(&chat).await.last().unwrap(), "assistant[Error] ");
+}
+
+#[tokio::test]
 async fn a_run_is_resumed_in_the_middle_of_its_tools() {
     let app = TestApp::new().await;
     let chat = app.chat().await;

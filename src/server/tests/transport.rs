@@ -4,17 +4,21 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use learnharness::app::native::{AssistantMessage, StopReason};
 use learnharness::server::clock::now_ms;
 use learnharness::server::llm::catalog::Key;
 use learnharness::server::llm::openai_completions::OpenAiCompletions;
+use learnharness::server::llm::sse::EVENT_LIMIT;
 use learnharness::server::llm::transport::{Limits, Transport};
 use learnharness::server::llm::{Dialect, StreamEvent};
 use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::dialect::{ask, finished, openai as dialect, play};
 use crate::support::provider::{End, Gate, Provider, Reply};
+use crate::support::soon;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -124,8 +128,28 @@ async fn a_passing_failure_before_the_first_byte_is_asked_again_with_the_provide
     let transport = Transport::new(Limits::default(), pause).unwrap();
     let events = play(&OpenAiCompletions::new(transport, || 0), ask(&provider), &provider, None).await;
     assert_eq!(outcome(&finished(&events)), "Stop | Hi | -");
-    assert!(matches!(events[0], StreamEvent::Start(_)), "no event tells of the tries before");
     assert_eq!(*waits.lock().unwrap(), [7 * SECOND, SECOND]);
+    let retries = events.iter().map_while(|event| match event {
+        StreamEvent::Retry(retry) => Some(retry.clone()),
+        _ => None,
+    });
+    let told: Vec<_> = retries.map(|retry| (retry.attempt, retry.wait_ms, retry.reason)).collect();
+    let slow = "The provider asks to slow down (429). It asks to wait 7 s.".to_owned();
+    let gone = "The provider could not be reached: it closed the connection.".to_owned();
+    assert_eq!(told, [(1, 7_000, slow), (2, 1_000, gone)]);
+    assert!(matches!(events[2], StreamEvent::Start(_)), "{events:?}");
+}
+
+#[tokio::test]
+async fn the_wait_that_an_error_asks_for_in_its_body_is_kept() {
+    let body = r#"{"error":{"code":429,"message":"Slow down","details":[{"@type":"RetryInfo","retryDelay":"3s"}]}}"#;
+    let far = r#"{"error":{"message":"Please try again in 2m30s."}}"#;
+    let provider = Provider::start([Reply::status(429, body), Reply::status(429, far)]).await;
+    let events = play(&dialect(Limits::default()), ask(&provider), &provider, None).await;
+    let StreamEvent::Retry(retry) = &events[0] else { panic!("{events:?}") };
+    assert_eq!((retry.wait_ms, provider.requests().len()), (3_000, 2), "the second asks for too long a wait");
+    let words = "The provider asks to slow down (429): Please try again in 2m30s. It asks to wait 150 s.";
+    assert_eq!(finished(&events).error_message.as_deref(), Some(words));
 }
 
 #[tokio::test]
@@ -202,32 +226,121 @@ async fn silence_has_limits_and_comments_are_silence() {
     check(vec![Reply::events([finished]).end(End::Reset)], short(), "Stop | All | -", 1).await;
 }
 
-/// Plays one reply, cancels when `ready` says so, and returns the outcome; the end must come at once and close the
-/// connection.
-async fn cancelled(reply: Reply, ready: impl Fn(&StreamEvent) -> bool) -> String {
-    let provider = Provider::start([reply]).await;
-    let cancel = CancellationToken::new();
-    let mut stream = dialect(Limits::default()).stream(ask(&provider), cancel.clone());
-    let mut events = Vec::new();
-    while stream.next().await.is_some_and(|event| !ready(&event)) {}
+/// Cancels `stream`; its end must come at once.
+async fn outcome_of_a_stop(mut stream: BoxStream<'static, StreamEvent>, cancel: &CancellationToken) -> String {
     let start = Instant::now();
     cancel.cancel();
+    let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(event);
     }
     assert!(start.elapsed() < SECOND / 10, "{:?}", start.elapsed());
-    tokio::time::timeout(2 * SECOND, provider.closed(1)).await.expect("the connection is closed");
     outcome(&finished(&events))
 }
+
+/// Plays one reply, cancels when `ready` says so, and returns the outcome; the connection must be closed.
+async fn cancelled(reply: Reply, ready: impl Fn(&StreamEvent) -> bool) -> String {
+    let provider = Provider::start([reply]).await;
+    let cancel = CancellationToken::new();
+    let mut stream = dialect(Limits::default()).stream(ask(&provider), cancel.clone());
+    while stream.next().await.is_some_and(|event| !ready(&event)) {}
+    let outcome = outcome_of_a_stop(stream, &cancel).await;
+    soon("the end of the connection", provider.closed(1)).await;
+    outcome
+}
+
+const STOPPED: &str = "Aborted |  | The answer was stopped.";
 
 #[tokio::test]
 async fn a_stop_ends_the_answer_at_once_and_keeps_the_text() {
     let stalled = Reply::events([says("Half")]).end(End::Hang);
     let said = |event: &StreamEvent| matches!(event, StreamEvent::Update { event, .. } if json!(event)["type"] == "text_delta");
     assert_eq!(cancelled(stalled, said).await, "Aborted | Half | The answer was stopped.");
+    let flood = Reply::events([says("Half")]).end(End::Beat(": keepalive\n\n"));
+    assert_eq!(cancelled(flood, said).await, "Aborted | Half | The answer was stopped.");
     let started = Reply::events([": ping\n\n"]).end(End::Hang);
     let begun = |event: &StreamEvent| matches!(event, StreamEvent::Start(_));
-    assert_eq!(cancelled(started, begun).await, "Aborted |  | The answer was stopped.");
+    assert_eq!(cancelled(started, begun).await, STOPPED);
+}
+
+/// Waits for `moment`, sees that the answer does not come, cancels, and returns the outcome.
+async fn stopped_at(url: &str, moment: impl Future<Output = ()>) -> String {
+    let provider = Provider::start([]).await;
+    let mut request = ask(&provider);
+    request.model.base_url = url.to_owned();
+    let cancel = CancellationToken::new();
+    let mut stream = dialect(Limits::default()).stream(request, cancel.clone());
+    tokio::select! {
+        event = stream.next() => panic!("{event:?}"),
+        () = moment => {}
+    }
+    assert!(tokio::time::timeout(SECOND / 20, stream.next()).await.is_err());
+    outcome_of_a_stop(stream, &cancel).await
+}
+
+#[tokio::test]
+async fn a_stop_while_the_headers_or_the_body_of_an_error_are_awaited_closes_the_connection() {
+    let provider = Provider::start([Reply::events([says("late")]).before(&Gate::default())]).await;
+    assert_eq!(stopped_at(provider.url(), provider.asked(1)).await, STOPPED);
+    soon("the end of the connection", provider.closed(1)).await;
+    let out = Gate::default();
+    provider.push(Reply::status(503, r#"{"error":"#).open(&out).end(End::Hang));
+    assert_eq!(stopped_at(provider.url(), out.opened()).await, STOPPED);
+    soon("the end of the connection", provider.closed(2)).await;
+}
+
+/// An address whose connections never come about: its queue is full and nobody takes from it.
+async fn unanswered() -> (String, Vec<TcpStream>, TcpListener) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut queue = Vec::new();
+    while let Ok(connected) = tokio::time::timeout(SECOND / 5, TcpStream::connect(addr)).await {
+        queue.push(connected.unwrap());
+    }
+    (format!("http://{addr}"), queue, listener)
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_is_given_up_and_a_stop_does_not_wait_for_it() {
+    let (url, _queue, _listener) = unanswered().await;
+    assert_eq!(stopped_at(&url, std::future::ready(())).await, STOPPED);
+    let provider = Provider::start([]).await;
+    let mut request = ask(&provider);
+    request.model.base_url = url;
+    let limits = Limits { connect: SECOND / 20, retries: 1, ..Limits::default() };
+    let events = soon("the end", play(&dialect(limits), request, &provider, None)).await;
+    assert!(matches!(events[0], StreamEvent::Retry(_)), "{events:?}");
+    let words = finished(&events).error_message.unwrap();
+    assert!(words.starts_with("The provider could not be reached: "), "{words}");
+}
+
+#[tokio::test]
+async fn an_answer_may_take_as_long_as_it_goes_on() {
+    let provider = Provider::start([Reply::events([says("Go")]).end(End::Beat(": on\n\ndata: {}\n\n"))]).await;
+    let limits = Limits { first_byte: SECOND / 2, idle: SECOND / 2, tail: SECOND / 2, ..Limits::default() };
+    let cancel = CancellationToken::new();
+    let stream = dialect(limits).stream(ask(&provider), cancel.clone());
+    let events = stream.take_until(tokio::time::sleep(SECOND)).collect::<Vec<_>>().await;
+    let is_over = events.iter().any(|event| matches!(event, StreamEvent::End(_)));
+    assert!(!is_over && events.len() > 1, "{events:?}");
+}
+
+#[tokio::test]
+async fn a_line_of_data_may_have_eight_mebibytes_and_no_more() {
+    let frame = says("").trim_end().len() - "data: ".len();
+    let line = |length: usize| says(&"q".repeat(length - frame));
+    let provider =
+        Provider::start([Reply::events([line(EVENT_LIMIT), stop()]), Reply::events([line(EVENT_LIMIT + 1), stop()])])
+            .await;
+    let mut outcomes = Vec::new();
+    for _ in 0..2 {
+        let message = finished(&play(&dialect(Limits::default()), ask(&provider), &provider, None).await);
+        outcomes.push((message.text().len(), message.error_message));
+    }
+    let words = "The provider sent something that is not an answer: one event is longer than 8388608 bytes.";
+    assert_eq!(outcomes, [(EVENT_LIMIT - frame, None), (0, Some(words.to_owned()))]);
 }
 
 #[tokio::test]
@@ -236,19 +349,16 @@ async fn a_stop_before_the_first_byte_and_between_two_tries_ends_the_answer() {
         Provider::start([Reply::events([says("late")]).before(&Gate::default()), Reply::status(500, "")]).await;
     let waiting = dialect(Limits::default());
     let events = play(&waiting, ask(&provider), &provider, Some(&json!({"request": 1}))).await;
-    assert_eq!(outcome(&finished(&events)), "Aborted |  | The answer was stopped.");
-    let cancel = CancellationToken::new();
-    let pause = {
-        let cancel = cancel.clone();
-        Arc::new(move |_| {
-            cancel.cancel();
-            Box::pin(std::future::pending()) as futures::future::BoxFuture<'static, ()>
-        })
-    };
+    assert_eq!(outcome(&finished(&events)), STOPPED);
+    let pause = Arc::new(|_| Box::pin(std::future::pending()) as futures::future::BoxFuture<'static, ()>);
     let dialect = OpenAiCompletions::new(Transport::new(Limits::default(), pause).unwrap(), || 0);
-    let events: Vec<_> = dialect.stream(ask(&provider), cancel).collect().await;
-    assert_eq!(outcome(&finished(&events)), "Aborted |  | The answer was stopped.");
+    let cancel = CancellationToken::new();
+    let mut stream = dialect.stream(ask(&provider), cancel.clone());
+    assert!(matches!(stream.next().await, Some(StreamEvent::Retry(_))));
+    assert!(tokio::time::timeout(SECOND / 20, stream.next()).await.is_err());
+    assert_eq!(outcome_of_a_stop(stream, &cancel).await, STOPPED);
     assert_eq!(provider.requests().len(), 2);
+    soon("the end of both connections", provider.closed(2)).await;
 }
 
 #[tokio::test]
@@ -256,7 +366,7 @@ async fn the_end_mark_ends_the_answer_though_the_connection_stays_open() {
     let provider = Provider::start([Reply::events([says("done"), stop()]).end(End::Hang)]).await;
     let events = play(&dialect(Limits::default()), ask(&provider), &provider, None).await;
     assert_eq!(outcome(&finished(&events)), "Stop | done | -");
-    tokio::time::timeout(2 * SECOND, provider.closed(1)).await.expect("the connection is closed");
+    soon("the end of the connection", provider.closed(1)).await;
 }
 
 #[tokio::test]

@@ -148,6 +148,55 @@ async fn the_message_that_was_sent_comes_once_to_those_who_have_it_and_to_those_
 }
 
 #[tokio::test]
+async fn a_wait_for_the_next_try_is_shown_to_all_readers_until_the_answer_begins() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    let mut reader = app.watch(&chat).await;
+    app.text(&chat, "hi").await;
+    let mut asked = app.model.request().await;
+    asked.retry(1, 3_000);
+    let waits = |reader: &Reader| reader.live.tail.retry.as_ref().map(|retry| (retry.attempt, retry.wait_ms));
+    let shown = reader.until("the wait", |_, live| live.tail.retry.is_some()).await.data;
+    let retry = json!({"attempt": 1, "waitMs": 3000, "reason": "Busy."});
+    let activity = json!({"type": "activity", "running": true, "retry": retry});
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), activity);
+    let mut late = app.stream(&format!("/api/chats/{chat}/stream?after=0")).await;
+    late.until("the wait", |_, live| live.tail.retry.is_some()).await;
+    assert_eq!(late.log.last().unwrap(), "1 activity");
+    asked.retry(2, 500);
+    for reader in [&mut reader, &mut late] {
+        reader
+            .until("the second wait", |_, live| live.tail.retry.as_ref().is_some_and(|retry| retry.attempt == 2))
+            .await;
+    }
+    asked.say("Hello.");
+    for reader in [&mut reader, &mut late] {
+        reader.says("Hello.").await;
+        assert_eq!(waits(reader), None);
+    }
+    let mut last = app.stream(&format!("/api/chats/{chat}/stream?after=1")).await;
+    last.says("Hello.").await;
+    assert_eq!((waits(&last), last.log.iter().filter(|line| line.ends_with("activity")).count()), (None, 0));
+    asked.end(StopReason::Stop);
+    reader.settled().await;
+    assert_eq!(app.lines(&chat).await, ["user hi", "assistant[Stop] Hello."], "no trace of it is kept");
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_while_it_waits_for_the_next_try_waits_no_more() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    let mut reader = app.watch(&chat).await;
+    app.text(&chat, "hi").await;
+    let asked = app.model.request().await;
+    asked.retry(1, 60_000);
+    reader.until("the wait", |_, live| live.tail.retry.is_some()).await;
+    assert_eq!(app.stop(&chat).await, 202);
+    reader.settled().await;
+    assert_eq!(reader.live.tail.retry, None);
+}
+
+#[tokio::test]
 async fn last_event_id_beats_the_position_in_the_address() {
     let app = TestApp::new().await;
     let chat = app.chat_with(vec![Message::user("one", 0), Message::user("two", 0)]).await;

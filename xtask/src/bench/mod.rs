@@ -4,6 +4,7 @@
 //! [`MEASUREMENTS`].
 
 mod delta;
+mod engine;
 mod first_load;
 mod page;
 mod process;
@@ -24,8 +25,12 @@ struct Row {
 
 type Measurement = (&'static str, fn(&Built) -> Result<Vec<Row>>);
 
-const MEASUREMENTS: &[Measurement] =
-    &[("first_load", first_load::measure), ("page", page::measure), ("delta", delta::measure)];
+const MEASUREMENTS: &[Measurement] = &[
+    ("first_load", first_load::measure),
+    ("page", page::measure),
+    ("delta", delta::measure),
+    ("engine", engine::measure),
+];
 
 /// Measures everything, or the one thing that is named.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {

@@ -1,8 +1,7 @@
 //! A model provider for measurements: a process of its own, so that its work is not counted with anyone's.
 //!
 //! The address says what it answers: below `/500x4/v1` every request gets 500 deltas of 4 characters, as fast as they can be
-//! read; below `/500x4-tools/v1` the last of them is a call of the tool `ls`, until the request ends with a user's words
-//! that ask to stop.
+//! read; below `/500x4-tools/v1` a call of the tool `ls` follows them.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -37,6 +36,11 @@ impl Provider {
     /// Where a model answers with so many deltas of so many characters.
     pub(super) fn base_url(&self, deltas: usize, characters: usize) -> String {
         format!("http://127.0.0.1:{}/{deltas}x{characters}/v1", self.port)
+    }
+
+    /// The same, and each answer ends with the call of a tool.
+    pub(super) fn base_url_with_calls(&self, deltas: usize, characters: usize) -> String {
+        format!("http://127.0.0.1:{}/{deltas}x{characters}-tools/v1", self.port)
     }
 }
 

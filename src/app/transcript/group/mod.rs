@@ -3,11 +3,12 @@
 //! Assistant and toolResult messages that follow each other are one unit, across runs too: an answered question goes on
 //! in the unit that asked it. User messages bound units, and so do the markers that have cards of their own: verdict,
 //! handoff, steer, interruption, and custom messages that are not ours. The other markers bound nothing: `plan-block` and
-//! `notice` are quiet lines in the unit, `hint`, `objection` and `judgement` belong to their question's card, and `retry`
+//! `notice` are quiet lines in the unit (the one of an empty answer stands in the place of its failure), `hint`, `objection` and `judgement` belong to their question's card, and `retry`
 //! only hides the answer that it replaces.
 
 use serde_json::Value;
 
+use crate::app::native::marker::NoticeKind;
 use crate::app::native::message::{Block, KnownBlock};
 use crate::app::native::plan::PLAN_INIT;
 use crate::app::native::question::Question;
@@ -60,6 +61,8 @@ struct Grouping {
     going_on: bool,
     /// The answer whose first part needs a separator before it.
     step: Option<Seq>,
+    /// How the last answer ended, when there was nothing in it.
+    empty: Option<PartKey>,
     /// The last answer that no user message has followed.
     batch: Option<Seq>,
     plan: Option<Plan>,
@@ -99,7 +102,18 @@ impl Grouping {
             StopReason::Length => Body::Notice(Notice::Length),
             StopReason::Pending | StopReason::Stop | StopReason::ToolUse => return,
         };
-        self.part(PartKey { seq, piece: Piece::End }, end);
+        let key = PartKey { seq, piece: Piece::End };
+        self.empty = answer.was_empty().then_some(key);
+        self.part(key, end);
+    }
+
+    /// An empty answer is no failure as long as the model is asked for another one.
+    fn fold_empty(&mut self) -> bool {
+        let Some(key) = self.empty.take() else { return false };
+        let parts = self.units.last_mut().into_iter().flat_map(|unit| &mut unit.parts);
+        let Some(part) = parts.last().filter(|part| part.key == key) else { return false };
+        part.body = Body::Notice(Notice::EmptyAnswer);
+        true
     }
 
     /// Makes the call's line what its result says. A result whose call is not there has a line of its own.
@@ -163,6 +177,7 @@ impl Grouping {
             }
             Marker::Interrupted => self.interrupt(seq),
             Marker::Retry { replaces } => self.hide(replaces),
+            Marker::Notice { kind: NoticeKind::EmptyAnswer } if self.fold_empty() => {}
             Marker::Notice { kind } => self.line(seq, Body::Notice(kind.into())),
             Marker::CutPrompt { counted, estimated } => {
                 self.line(seq, Body::Notice(Notice::CutPrompt { counted, estimated }));
@@ -282,9 +297,10 @@ impl Grouping {
         self.tell_probe_apart();
         self.attach_remarks();
         self.units.retain(|unit| !unit.parts.is_empty());
-        if !tail.running
-            && let Some(last) = self.units.last_mut()
-        {
+        if tail.running {
+            // The marker that says so is on its way.
+            self.fold_empty();
+        } else if let Some(last) = self.units.last_mut() {
             offer_retry(last);
         }
         self.units

@@ -324,6 +324,44 @@ fn only_the_last_failure_can_be_retried_and_a_retried_one_is_out_of_view() {
 }
 
 #[test]
+fn an_empty_answer_is_a_quiet_line_once_the_model_is_asked_again() {
+    let asked_again = "user go\nteacher[empty] ~hm\nmarker notice {\"kind\":\"empty-answer\"}";
+    check(
+        &format!("{asked_again}\nteacher Hello."),
+        &expect![[r#"
+            Learner 1
+              1-0: go
+            Teacher 2
+              2-0: ~ hm
+              2-end: notice EmptyAnswer
+              4-step: ---
+              4-0: Hello.
+        "#]],
+    );
+    check(
+        &format!("{asked_again}\nteacher[empty]"),
+        &expect![[r#"
+            Learner 1
+              1-0: go
+            Teacher 2
+              2-0: ~ hm
+              2-end: notice EmptyAnswer
+              4-step: ---
+              4-end: failed: The provider broke off. [retry]
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_answer_is_no_failure_before_its_run_is_over() {
+    let record = record("user go\nteacher[empty]");
+    let goes_on = Tail { running: true, ..Tail::default() };
+    let ends =
+        [&goes_on, &Tail::default()].map(|tail| shown_as(&record, tail).lines().last().unwrap().trim().to_owned());
+    assert_eq!(ends, ["2-end: notice EmptyAnswer", "2-end: failed: The provider broke off. [retry]"]);
+}
+
+#[test]
 fn a_thought_never_shows_after_the_text_it_led_to() {
     check(
         "teacher Four. | ~two and two",

@@ -62,6 +62,25 @@ pub fn open_blocks(text: &str) -> Vec<Html> {
     blocks(&repair::repaired(text))
 }
 
+/// A short text in line: a single paragraph without its element. Blocks do not fit where a phrase stands; such a text is
+/// shown as it is.
+#[must_use]
+pub fn phrase(text: &str) -> Html {
+    let blocks = blocks(text);
+    let inner = match blocks.as_slice() {
+        [Html(only)] => only.trim().strip_prefix("<p>").and_then(|rest| rest.strip_suffix("</p>")),
+        _ => None,
+    };
+    Html(inner.map_or_else(
+        || {
+            let mut html = String::with_capacity(text.len());
+            escape(&mut html, text);
+            html
+        },
+        str::to_owned,
+    ))
+}
+
 /// A text as blocks.
 struct Rendered {
     blocks: Vec<Block>,

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{Html, Stream, blocks, open_blocks};
+use super::{Html, Stream, blocks, open_blocks, phrase};
 
 fn joined(blocks: &[Html]) -> String {
     blocks.iter().map(Html::as_str).collect::<Vec<_>>().join("\n")
@@ -24,6 +24,16 @@ fn fault(json: &str) -> Value {
 
 fn prefixes(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().map(|(index, _)| &text[..index]).chain([text])
+}
+
+#[test]
+fn a_phrase_is_one_paragraph_in_line_or_the_text_as_it_is() {
+    let check = |text: &str, html: &str| assert_eq!(phrase(text).as_str(), html, "{text}");
+    check("What is `1 < 2`?", "What is <code>1 &lt; 2</code>?");
+    check("", "");
+    check("- a < b", "- a &lt; b");
+    check("one\n\ntwo's", "one\n\ntwo&#39;s");
+    check("<b>x</b>", "&lt;b&gt;x&lt;/b&gt;");
 }
 
 #[test]

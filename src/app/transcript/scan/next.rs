@@ -3,6 +3,7 @@
 //! In order: answers that the learner owes, the handoff from the prober to the teacher, a reply that the agent owes, the
 //! verdict on a plan, or nothing.
 
+use crate::app::native::marker::NoticeKind;
 use crate::app::native::message::{AssistantMessage, Message, StopReason, Stored, ToolCall, ToolResultMessage};
 use crate::app::native::plan::{PLAN_INIT, PROBE_DONE};
 use crate::app::native::question::{Question, Verdict};
@@ -152,10 +153,17 @@ impl<'a> Scan<'a> {
                 self.proposed = None;
                 self.owed = true;
             }
-            Some(Marker::Steer { .. } | Marker::Interrupted | Marker::Retry { .. }) => self.owed = true,
+            Some(
+                Marker::Steer { .. }
+                | Marker::Interrupted
+                | Marker::Retry { .. }
+                | Marker::Notice { kind: NoticeKind::EmptyAnswer },
+            ) => self.owed = true,
             Some(
                 Marker::PlanBlock { .. }
-                | Marker::Notice { .. }
+                | Marker::Notice {
+                    kind: NoticeKind::TurnCap | NoticeKind::Storage | NoticeKind::Loop | NoticeKind::CallAsText,
+                }
                 | Marker::CutPrompt { .. }
                 | Marker::Hint { .. }
                 | Marker::Objection { .. }
@@ -196,6 +204,15 @@ mod tests {
         check("user hi\nteacher Hello.", "idle");
         check("user hi\nteacher[error] Hel", "idle");
         check("user hi\nteacher[aborted] Hel", "idle");
+    }
+
+    #[test]
+    fn an_empty_answer_that_is_asked_for_again_owes_a_reply() {
+        let asked = "user hi\nteacher[error] ~hm\nmarker notice {\"kind\":\"empty-answer\"}";
+        check(asked, "reply");
+        check(&format!("{asked}\nteacher Hello."), "idle");
+        check(&format!("{asked}\nteacher[error]"), "idle");
+        check("user hi\nteacher[error] ~hm\nmarker notice {\"kind\":\"turn-cap\"}", "idle");
     }
 
     #[test]

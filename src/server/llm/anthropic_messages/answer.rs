@@ -70,6 +70,7 @@ impl Answer for Said {
                 return Ok(Flow::Done);
             }
             Event::Message(whole) => self.take(whole, out),
+            Event::Ping => return Ok(Flow::Ping),
             Event::Error | Event::Other => {}
         }
         Ok(Flow::More)
@@ -274,7 +275,7 @@ impl Said {
                 (rest, AssistantEvent::ThinkingEnd { content_index, content })
             }
             KnownBlock::ToolCall(call) => {
-                let tool_call = ToolCallEntry::ToolCall(finished_call(call, &mut self.ids));
+                let tool_call = Box::new(ToolCallEntry::ToolCall(finished_call(call, &mut self.ids)));
                 (None, AssistantEvent::ToolCallEnd { content_index, tool_call })
             }
             KnownBlock::Image(_) => return,

@@ -36,6 +36,7 @@ pub(super) enum Event {
     MessageStop,
     /// A whole message, as a server sends it that streams nothing.
     Message(Whole),
+    Ping,
     Error,
     #[serde(other)]
     Other,
@@ -160,6 +161,9 @@ impl Event {
     /// Reads one event and says whether lone halves of surrogate pairs stand in it (see [`halves`]). An error that the
     /// provider reports is an error here, whatever its shape.
     pub(super) fn read(event: &sse::Event) -> Result<(Self, bool), ProviderError> {
+        if event.name == "ping" {
+            return Ok((Self::Ping, false));
+        }
         // Some servers send no names; then the data tells.
         if !event.name.is_empty() && !NAMES.contains(&event.name.as_str()) {
             return Ok((Self::Other, false));

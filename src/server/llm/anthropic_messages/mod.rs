@@ -9,7 +9,8 @@ mod thinking;
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
-use super::listen::{Clock, listen};
+use super::catalog::Model;
+use super::listen::{Answer, Clock, listen};
 use super::transport::{Auth, Call, Transport};
 use super::{Dialect, Request, StreamEvent, js};
 
@@ -32,8 +33,13 @@ impl AnthropicMessages {
 impl Dialect for AnthropicMessages {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
         let call = call(&request);
-        listen(self.transport.clone(), call, Said::new(request.model, (self.clock)()), cancel)
+        listen(self.transport.clone(), call, answer(request.model, (self.clock)()), cancel)
     }
+}
+
+/// What makes a message of this API's events. `timestamp` is Unix time in ms.
+pub(super) fn answer(model: Model, timestamp: i64) -> impl Answer {
+    Said::new(model, timestamp)
 }
 
 fn call(request: &Request) -> Call {

@@ -104,6 +104,12 @@ pub(super) fn whole(pack: &Pack, lines: &Lines) -> Result<(), Fault> {
         return Err(Fault::new(lines.probe.max(1), "The section `Probe` needs at least one quiz."));
     }
     let line = |id: &str| lines.of.get(id).copied().unwrap_or(1);
+    if let Some(first) = pack.blocks.first().filter(|block| !block.bridge.is_empty()) {
+        return Err(Fault::new(
+            line(&format!("block {}", first.id)),
+            "The first block has a `bridge`; nothing comes before it.",
+        ));
+    }
     if let Some(probe) = pack.probes().find(|probe| pack.block(&probe.block).is_none()) {
         return Err(Fault::new(line(&probe.id), format!("There is no block {:?}.", probe.block)));
     }

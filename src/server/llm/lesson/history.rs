@@ -10,6 +10,7 @@ use crate::app::native::plan::PLAN_INIT;
 use crate::app::native::question::{ASK, Graded, Question, Verdict};
 use crate::app::native::{Answer, Marker, Message, StopReason, ToolCall, ToolResultMessage};
 
+use super::heard::{Heard, heard};
 use super::judge::JUDGE;
 
 /// A chat so far.
@@ -26,7 +27,8 @@ pub(super) enum Entry<'a> {
     /// The learner wrote this.
     Learner(String),
     Handoff(Assessment),
-    Accepted,
+    /// The learner accepted the plan, perhaps with a note.
+    Accepted(Option<String>),
     /// The learner sent the plan back, perhaps with a note.
     Changes(Option<String>),
     /// The learner asked for the hint of the question before.
@@ -47,6 +49,15 @@ pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) args: &'a Value,
     pub(super) outcome: Outcome,
+    /// What came in place of an answer.
+    pub(super) instead: Option<Instead>,
+}
+
+/// What a learner does instead of answering.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Instead {
+    Wrote(Heard),
+    Objected,
 }
 
 /// What became of a call.
@@ -75,8 +86,8 @@ impl<'a> History<'a> {
         let mut history = Self::default();
         for message in messages {
             match message {
-                Message::User(user) => history.entries.push(learner(user.content.text())),
-                Message::Custom(custom) => history.entries.push(learner(custom.content.text())),
+                Message::User(user) => history.take(user.content.text()),
+                Message::Custom(custom) => history.take(custom.content.text()),
                 Message::ToolResult(result) => history.settle(result),
                 Message::Assistant(answer) => {
                     if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error | StopReason::Pending) {
@@ -92,6 +103,60 @@ impl<'a> History<'a> {
             }
         }
         history
+    }
+
+    /// Takes a text: a marker's or the learner's. One that stands in place of an answer may be as good as one.
+    fn take(&mut self, text: String) {
+        let entry = learner(text);
+        let instead = match &entry {
+            Entry::Learner(text) => Some(Instead::Wrote(heard(text))),
+            Entry::Objection => Some(Instead::Objected),
+            Entry::Handoff(_)
+            | Entry::Accepted(_)
+            | Entry::Changes(_)
+            | Entry::Hint
+            | Entry::Aside
+            | Entry::Said
+            | Entry::Call(_) => None,
+        };
+        let note = match &entry {
+            Entry::Accepted(note) => note.clone(),
+            _ => None,
+        };
+        let is_settled = instead.is_some_and(|instead| self.close(instead));
+        self.entries.push(if is_settled { Entry::Aside } else { entry });
+        self.entries.extend(note.map(Entry::Learner));
+    }
+
+    /// Notes what came in place of the answer to the question that was closed last. True when it passes the question: a
+    /// word to skip it, "I don't know", and what asks a second time to go on, or to be rid of the question.
+    fn close(&mut self, instead: Instead) -> bool {
+        let is_aside = |entry: &&Entry<'_>| matches!(entry, Entry::Aside | Entry::Hint);
+        let asides = self.entries.iter().rev().take_while(is_aside).count();
+        let at = self.entries.len() - asides;
+        let (before, rest) = self.entries.split_at_mut(at.saturating_sub(1));
+        let Some(Entry::Call(call)) = rest.first_mut() else { return false };
+        let is_closed =
+            matches!(&call.outcome, Outcome::Answered(answered) if answered.verdict == Verdict::NotAnswered);
+        if !is_closed || call.instead.is_some() {
+            return false;
+        }
+        let earlier = before.iter().rev().find_map(|entry| match entry {
+            Entry::Call(earlier) if earlier.question() == call.question() => Some(earlier),
+            _ => None,
+        });
+        let is_repeated = earlier.is_some_and(|earlier| earlier.instead.as_ref() == Some(&instead));
+        let verdict = match &instead {
+            Instead::Wrote(Heard::Skip) => Some(Verdict::Skipped),
+            Instead::Wrote(Heard::DontKnow) => Some(Verdict::DontKnow),
+            Instead::Wrote(Heard::GoOn) | Instead::Objected if is_repeated => Some(Verdict::Skipped),
+            Instead::Wrote(_) | Instead::Objected => None,
+        };
+        call.instead = Some(instead);
+        if let Some(verdict) = verdict {
+            call.outcome = Outcome::Answered(Answered { verdict, answer: Answer::default() });
+        }
+        verdict.is_some()
     }
 
     fn settle(&mut self, result: &ToolResultMessage) {
@@ -112,6 +177,17 @@ impl<'a> History<'a> {
     /// The learner's texts since the teacher's last complete answer.
     pub(super) fn new_texts(&self) -> Vec<&str> {
         texts(self.tail())
+    }
+
+    /// What was said since the teacher last ended an answer or did something: a refused call is neither.
+    pub(super) fn asked(&self) -> &[Entry<'a>] {
+        let is_end = |entry: &Entry<'_>| match entry {
+            Entry::Said => true,
+            Entry::Call(call) => !matches!(call.outcome, Outcome::Refused(_)),
+            _ => false,
+        };
+        let from = self.entries.iter().rposition(is_end).map_or(0, |last| last + 1);
+        &self.entries[from..]
     }
 
     pub(super) fn calls(&self) -> impl DoubleEndedIterator<Item = &Call<'a>> {
@@ -141,19 +217,25 @@ impl<'a> History<'a> {
         self.posed(question).next_back().is_some_and(|call| call.answered().is_none())
     }
 
+    /// The last times that a question was posed, as far as nobody has answered it since.
+    pub(super) fn unanswered<'q>(&'q self, question: &'q str) -> impl Iterator<Item = &'q Call<'a>> {
+        self.posed(question).rev().take_while(|call| call.answered().is_none())
+    }
+
     /// The answered question after which the teacher has called nothing but `judge`.
     pub(super) fn fresh_answer(&self) -> Option<(&Call<'a>, &Answered)> {
         let last = self.calls().rev().find(|call| call.name != JUDGE)?;
         Some((last, last.answered()?))
     }
 
-    /// The last plan that was taken, with the entries after it.
-    pub(super) fn plan(&self) -> Option<(&Call<'a>, &[Entry<'a>])> {
-        let (at, call) = self.entries.iter().enumerate().rev().find_map(|(at, entry)| match entry {
-            Entry::Call(call) if call.name == PLAN_INIT && call.outcome == Outcome::Done => Some((at, call)),
+    /// The plans that were taken, the last one first, each with the entries after it.
+    pub(super) fn plans(&self) -> impl Iterator<Item = (&Call<'a>, &[Entry<'a>])> {
+        self.entries.iter().enumerate().rev().filter_map(|(at, entry)| match entry {
+            Entry::Call(call) if call.name == PLAN_INIT && call.outcome == Outcome::Done => {
+                Some((call, &self.entries[at + 1..]))
+            }
             _ => None,
-        })?;
-        Some((call, &self.entries[at + 1..]))
+        })
     }
 
     /// How often a tool was refused since the teacher last ended without a call, with the last reason.
@@ -194,7 +276,7 @@ impl Call<'_> {
     }
 }
 
-/// The learner's texts among these entries.
+/// What the learner wrote among these entries, as texts.
 pub(super) fn texts<'e>(entries: &'e [Entry<'_>]) -> Vec<&'e str> {
     let texts = entries.iter().filter_map(|entry| match entry {
         Entry::Learner(text) => Some(text.as_str()),
@@ -204,7 +286,7 @@ pub(super) fn texts<'e>(entries: &'e [Entry<'_>]) -> Vec<&'e str> {
 }
 
 fn open(call: &ToolCall) -> Call<'_> {
-    Call { id: &call.id, name: &call.name, args: &call.arguments, outcome: Outcome::None }
+    Call { id: &call.id, name: &call.name, args: &call.arguments, outcome: Outcome::None, instead: None }
 }
 
 /// How the fixed texts of markers begin, taken from the markers themselves.
@@ -237,11 +319,10 @@ fn learner(text: String) -> Entry<'static> {
     let begins = |opening: &str| text.strip_prefix(opening);
     if begins(&OPENINGS.handoff).is_some() {
         Entry::Handoff(assessment(&text))
-    } else if begins(&OPENINGS.accepted).is_some() {
-        Entry::Accepted
+    } else if let Some(rest) = begins(&OPENINGS.accepted) {
+        Entry::Accepted(note(rest))
     } else if let Some(rest) = begins(&OPENINGS.changes) {
-        let note = rest.split_once(':').map_or("", |(_, note)| note).trim();
-        Entry::Changes((!note.is_empty()).then(|| note.to_owned()))
+        Entry::Changes(note(rest))
     } else if begins(&OPENINGS.hint).is_some() {
         Entry::Hint
     } else if begins(&OPENINGS.objection).is_some() {
@@ -251,6 +332,12 @@ fn learner(text: String) -> Entry<'static> {
     } else {
         Entry::Learner(text)
     }
+}
+
+/// The note after a verdict.
+fn note(rest: &str) -> Option<String> {
+    let note = rest.split_once(':').map_or("", |(_, note)| note).trim();
+    (!note.is_empty()).then(|| note.to_owned())
 }
 
 /// A job's result reads `Background <kind>: <outcome>.` on its first line.
@@ -377,7 +464,7 @@ mod tests {
         let history = History::read(&messages);
         let [
             Entry::Handoff(assessment),
-            Entry::Accepted,
+            Entry::Accepted(None),
             Entry::Changes(Some(note)),
             Entry::Hint,
             Entry::Objection,

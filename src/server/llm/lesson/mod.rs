@@ -5,19 +5,28 @@
 //! goes on properly.
 //!
 //! In reading order: [`pack`] (a lesson as data; `section` and `check` read it), [`shelf`] (all of them), `history` (what
-//! has happened), `probe`, `plan` and `teach` (what comes next in each phase; `change`, `judge` and `reply` serve them),
-//! `step` (an answer in the making), `pace` (cutting it into steps).
+//! has happened; `heard` says what a text is), `probe`, `plan`, `teach` and `closing` (what comes next in each phase),
+//! `step` (an answer in the making), `pace` (cutting it into steps). What serves them: `note`, `name`, `act` and `request`
+//! read what is asked of a plan and `change` carries it out; `reply` answers free words, with what `quote` finds; `judge`
+//! looks at short answers.
 
+mod act;
 mod change;
 mod check;
+mod closing;
+mod heard;
 mod history;
 mod judge;
+mod name;
+mod note;
 mod pace;
 pub mod pack;
 mod plan;
 pub mod play;
 mod probe;
+mod quote;
 mod reply;
+mod request;
 mod section;
 pub mod shelf;
 mod step;
@@ -94,7 +103,7 @@ impl Dialect for Lesson {
                 timestamp: now,
                 ..AssistantMessage::default()
             };
-            yield StreamEvent::Start(message.clone());
+            yield StreamEvent::Start(Box::new(message.clone()));
             for (index, block) in blocks.iter().enumerate() {
                 for event in pace::events(index, block) {
                     if cancelled_while_waiting(&cancel, pace).await {

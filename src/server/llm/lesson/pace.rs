@@ -27,8 +27,10 @@ pub(super) fn events(content_index: usize, block: &Block) -> Vec<AssistantEvent>
             events.push(AssistantEvent::ToolCallStart { content_index });
             let pieces = in_pieces(&call.arguments.to_string());
             events.extend(pieces.into_iter().map(|delta| AssistantEvent::ToolCallDelta { content_index, delta }));
-            events
-                .push(AssistantEvent::ToolCallEnd { content_index, tool_call: ToolCallEntry::ToolCall(call.clone()) });
+            events.push(AssistantEvent::ToolCallEnd {
+                content_index,
+                tool_call: Box::new(ToolCallEntry::ToolCall(call.clone())),
+            });
         }
         Block::Known(KnownBlock::Image(_)) | Block::Other(_) => {}
     }

@@ -1,7 +1,9 @@
 //! A lesson pack: one authored lesson as data, read from a Markdown file and checked.
 //!
 //! The file has TOML front matter, opening words, then level-1 sections `Probe`, `Block <id>: <title>` (several) and
-//! `Summary`. Fences with the info string `ask`, `quiz` or `block` hold TOML; all else is prose, said as it stands.
+//! `Summary`. Fences with the info string `ask`, `quiz` or `block` hold TOML; all else is prose, said as it stands. What a
+//! block says must hold whatever stands beside it in the learner's plan; what links it to the block before it is its
+//! `bridge`.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +34,7 @@ pub struct Pack {
     pub opening: String,
     pub probe: Vec<ProbeItem>,
     pub blocks: Vec<PackBlock>,
-    /// Said at the end.
+    /// Said at the end, whatever the plan was.
     pub closing: String,
 }
 
@@ -82,6 +84,10 @@ pub struct PackBlock {
     pub title: String,
     pub objective: String,
     pub concepts: Vec<String>,
+    /// What the learner can do after it, as the end of a sentence that begins with "You can".
+    pub can: String,
+    /// Said before it when it follows the block that comes before it in the file; may be empty.
+    pub bridge: String,
     /// Said in place of the prose when the probe showed that the learner knows this.
     pub recap: String,
     /// At least one; the last quiz checks the block's objective.
@@ -150,6 +156,11 @@ struct Head {
     objective: String,
     concepts: Vec<String>,
     recap: String,
+    /// Without it, the objective is said.
+    #[serde(default)]
+    can: Option<String>,
+    #[serde(default)]
+    bridge: String,
 }
 
 impl Pack {
@@ -166,6 +177,13 @@ impl Pack {
     #[must_use]
     pub fn block(&self, id: &str) -> Option<&PackBlock> {
         self.blocks.iter().find(|block| block.id == id)
+    }
+
+    /// The block that comes before the one with this id.
+    #[must_use]
+    pub fn before(&self, id: &str) -> Option<&PackBlock> {
+        let at = self.blocks.iter().position(|block| block.id == id)?;
+        self.blocks.get(at.checked_sub(1)?)
     }
 
     /// The quizzes of all blocks, in order, each with its block.
@@ -356,9 +374,17 @@ fn read_block(id: String, title: String, section: Section, lines: &mut Lines) ->
     if steps.is_empty() {
         return Err(Fault::new(section.line, format!("The block {id:?} has no quiz; its last one verifies it.")));
     }
-    let Head { objective, concepts, recap } = head;
+    let Head { objective, concepts, recap, can, bridge } = head;
     check::filled(section.line, &[("title", &title), ("objective", &objective), ("recap", &recap)])?;
-    Ok(PackBlock { id, title, objective, concepts, recap, steps, after: prose })
+    let can = can.unwrap_or_else(|| as_ending(&objective));
+    Ok(PackBlock { id, title, objective, concepts, can, bridge, recap, steps, after: prose })
+}
+
+/// A sentence as the end of another one: without its capital and its full stop.
+fn as_ending(sentence: &str) -> String {
+    let mut letters = sentence.trim().trim_end_matches('.').chars();
+    let first = letters.next().map(char::to_lowercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// Reads TOML that begins on `line` of the file.

@@ -6,7 +6,7 @@ use crate::app::native::{Block, Message};
 use crate::server::llm::ToolSpec;
 
 use super::history::History;
-use super::plan::{Stage, propose, revise, stage};
+use super::plan::{Course, Planner};
 use super::probe;
 use super::shelf::Packs;
 use super::step::Step;
@@ -29,22 +29,35 @@ fn next(packs: &Packs, history: &History<'_>, tools: &[&str]) -> Step {
         return probe::offer(packs, history, tools.contains(&ASK));
     };
     if !tools.contains(&QUIZ) {
-        return Step::thinking("Without the quiz tool no lesson can be played.").say(
-            "I am a scripted teacher, and my lessons live on their questions. The tool for them (quiz) is switched off in \
-             the settings; please switch it on.",
+        return Step::thinking("I have no way to ask questions, and without them no lesson can be played.").say(
+            "I am a scripted teacher, and my lessons live on their questions. Questions are switched off here; please \
+             switch them on in the settings.",
         );
     }
+    let planner = Planner { packs, pack, history };
     if tools.contains(&PROBE_DONE) {
-        return probe::next(packs, pack, history);
+        return probe::next(planner);
     }
-    let lesson = Lesson { packs, pack, history, tools };
-    match stage(pack, history) {
-        Stage::Accepted(plan) => lesson.next(&plan),
-        Stage::Missing | Stage::Open { .. } if !tools.contains(&PLAN_INIT) => {
-            Step::thinking("There is no tool for a plan, and without a plan I don't teach.")
-                .say("I can't put up a plan, because the tool for it (plan_init) is not on offer.")
-        }
-        Stage::Missing => propose(pack, history),
-        Stage::Open { plan, sent_back, wishes } => revise(packs, pack, history, &plan, sent_back, &wishes),
+    let standing = planner.standing();
+    let Some(standing) = standing.filter(|standing| standing.is_accepted || tools.contains(&PLAN_INIT)) else {
+        return if tools.contains(&PLAN_INIT) {
+            planner.propose()
+        } else {
+            Step::thinking("I have no way to show a plan, and without a plan I don't teach.").say(
+                "I can't show you a plan, because plans are switched off here. Please switch them on in the settings.",
+            )
+        };
+    };
+    if !standing.is_accepted {
+        return planner.revise(&standing);
+    }
+    let lesson = |told| Lesson { packs, pack, history, tools, told };
+    if !tools.contains(&PLAN_INIT) {
+        return lesson(None).next(&standing.plan);
+    }
+    match planner.change_course(&standing) {
+        Course::Stays => lesson(None).next(&standing.plan),
+        Course::Told(words) => lesson(Some(words)).next(&standing.plan),
+        Course::Changes(step) => step,
     }
 }

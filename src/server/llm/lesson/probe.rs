@@ -1,4 +1,4 @@
-//! The prober: which lesson the learner wants, what they know of it already, and the handing over.
+//! The first questions: which lesson the learner wants, what they know of it already, and the handing over.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,14 @@ use crate::app::native::marker::Assessment;
 use crate::app::native::plan::PROBE_DONE;
 use crate::app::native::question::{ASK, Verdict};
 
+use super::heard::{Heard, heard};
 use super::history::{Answered, Entry, History, Outcome};
 use super::pack::{Pack, ProbeItem, ProbeQuiz};
-use super::reply::{Waiting, to_tail};
+use super::plan::Planner;
+use super::reply::{Again, Listener, WAITS, Waiting, again};
 use super::shelf::{Packs, score};
 use super::step::Step;
-use super::words::list;
+use super::words::{Set, list, words};
 
 /// The question that offers the lessons.
 pub(super) const OFFER: &str = "Which lesson would you like?";
@@ -46,7 +48,7 @@ pub(super) fn chosen<'p>(packs: &'p Packs, history: &History<'_>) -> Option<&'p 
                 is_settled = true;
                 chosen.is_none().then(|| packs.find(&about(assessment))).flatten()
             }
-            Entry::Accepted | Entry::Changes(_) => {
+            Entry::Accepted(_) | Entry::Changes(_) => {
                 is_settled = true;
                 None
             }
@@ -85,75 +87,117 @@ pub(super) fn offer(packs: &Packs, history: &History<'_>, can_ask: bool) -> Step
     let titles: Vec<&str> = packs.all().iter().map(|pack| pack.title.as_str()).collect();
     if titles.is_empty() {
         return Step::thinking("There is no lesson that I could play.").say(
-            "I am a scripted teacher, and there is no lesson here that I could play. Put a lesson pack into the folder \
+            "I am a scripted teacher, and there is no lesson here that I could play. Put a lesson into the folder \
              for lessons, or set a key for a real model; the README says how.",
         );
     }
+    let new = history.new_texts();
     let skipped = offers.last().and_then(|call| call.answered()).is_some_and(|last| last.verdict == Verdict::Skipped);
-    if skipped && history.new_texts().is_empty() {
-        return Step::thinking("The learner skipped the choice, so I wait for a word from them.")
+    let stops = new.last().is_some_and(|text| heard(text) == Heard::Stop);
+    if skipped && new.is_empty() || stops {
+        return Step::thinking("The learner wants none of the lessons now, so I wait for a word from them.")
             .say(format!("All right, no lesson for now. When you want one, write its name: {}.", list(&titles)));
     }
+    let greets = history.entries.iter().all(|entry| match entry {
+        Entry::Learner(text) => heard(text) != Heard::Other,
+        _ => true,
+    });
     let step = if offers.is_empty() {
         let menu: Vec<String> =
             packs.all().iter().map(|pack| format!("- **{}**: {}", pack.title, pack.summary)).collect();
+        let missing = if greets { "" } else { ", and I don't find your topic among them" };
         Step::thinking("Nothing the learner wrote names one of my lessons. I say what I am and offer what I have.")
-            .say(
-                "I am learnharness's built-in teacher, and I am scripted: no AI model is at work. I teach only what my \
-                 lessons hold, and I don't find your topic among them. These are the lessons:",
-            )
+            .say(format!(
+                "{}I am learnharness's built-in teacher, and I am scripted: no AI model is at work. I teach only what my \
+                 lessons hold{missing}. These are the lessons:",
+                if greets { "Hello! " } else { "" }
+            ))
             .say(menu.join("\n"))
             .say("For any other topic a real model is needed: set a key for one, as the README describes.")
     } else {
         Step::thinking("That names none of my lessons either, so I offer them again.").say(format!(
-            "That isn't one of my lessons either, and I can't make up a new one. What I have: {}. A real model (set a \
-             key; see the README) can teach anything.",
+            "That isn't one of my lessons, and I can't make up a new one. What I have: {}. A real model (set a key; see \
+             the README) can teach anything.",
             list(&titles)
         ))
     };
-    if !can_ask {
+    if !can_ask || again(history, OFFER) == Again::Wait {
         return step.say("Write the name of the one that you want.");
     }
     step.call("offer", ASK, json!({"question": OFFER, "options": titles, "multiSelect": false, "allowOther": true}))
 }
 
 /// The next step of the probe of the chosen lesson.
-pub(super) fn next(packs: &Packs, pack: &Pack, history: &History<'_>) -> Step {
+pub(super) fn next(planner: Planner<'_>) -> Step {
+    let Planner { pack, history, .. } = planner;
     let open = pack.probe.iter().enumerate().find(|(_, item)| history.answers(item.question()).is_empty());
     match open {
-        Some((at, item)) => pose(packs, pack, history, at, item),
-        None => finish(pack, history),
+        Some((at, item)) if !wants_no_more(history) => pose(planner, at, item),
+        Some(_) | None => finish(pack, history),
     }
 }
 
-fn pose(packs: &Packs, pack: &Pack, history: &History<'_>, at: usize, item: &ProbeItem) -> Step {
+/// True when the learner has asked to be spared the rest of these questions.
+fn wants_no_more(history: &History<'_>) -> bool {
+    let mut was_asked = false;
+    history.entries.iter().any(|entry| match entry {
+        Entry::Call(call) => {
+            was_asked |= call.question().is_some_and(|question| question != OFFER);
+            false
+        }
+        Entry::Learner(text) => was_asked && declines_questions(text),
+        _ => false,
+    })
+}
+
+fn declines_questions(text: &str) -> bool {
+    let words = words(text);
+    let declines = Set("skip no without enough stop").is_in(&words) && Set("questions quiz quizzes").is_in(&words);
+    let begins = Set("just straight simply directly").is_in(&words) && Set("start begin teach").is_in(&words);
+    (declines || begins) && words.len() <= 10
+}
+
+fn pose(planner: Planner<'_>, at: usize, item: &ProbeItem) -> Step {
+    let Planner { packs, pack, history } = planner;
     let has_begun = pack.probe.iter().any(|item| history.posed(item.question()).next().is_some());
-    let options: &[String] = match item {
-        ProbeItem::Ask(wish) => &wish.options,
-        ProbeItem::Quiz(quiz) => &quiz.options,
-    };
-    let step = if !has_begun {
-        Step::thinking(format!("The learner wants \"{}\". First I find out what they know already.", pack.title))
+    if !has_begun {
+        return Step::thinking(format!("The learner wants \"{}\". First I find out what they know already.", pack.title))
             .say(format!(
                 "**{}** it is. One thing beforehand: I am a scripted teacher and follow a written lesson; no AI model is at \
                  work.",
                 pack.title
             ))
             .say(&pack.opening)
-    } else if history.is_open(item.question()) {
-        let reply = to_tail(history, packs, pack, Waiting::Probe(options));
-        Step::thinking("The question has no answer yet, so I ask it again.")
-            .maybe_say(reply)
-            .say("Here is the question again.")
-    } else {
-        let reply = to_tail(history, packs, pack, Waiting::Nothing);
-        let last = history.fresh_answer().map(|(_, answered)| answered.verdict);
-        let left = pack.probe.len() - at;
-        Step::thinking("I note the answer without a word on right or wrong; the teaching comes after the plan.")
-            .maybe_say(reply)
-            .say(format!("{} {}", respect(last, at), ahead(left)))
+            .call(item.id(), item.tool(), item.args());
+    }
+    let options: &[String] = match item {
+        ProbeItem::Ask(wish) => &wish.options,
+        ProbeItem::Quiz(quiz) => &quiz.options,
     };
-    step.call(item.id(), item.tool(), item.args())
+    let is_open = history.is_open(item.question());
+    let reply = || {
+        if planner.early_wishes(&history.new_texts()).is_some() {
+            return Some("I have noted that for the plan.".to_owned());
+        }
+        let waiting = if is_open { Waiting::Probe(options) } else { Waiting::Nothing };
+        Listener { history, packs, pack, waiting }.reply()
+    };
+    if is_open {
+        let step = Step::thinking("The question has no answer yet.");
+        return match again(history, item.question()) {
+            Again::Stop => step.say("All right, we stop here. When you want to take it up again, write \"go on\"."),
+            Again::Wait => step.maybe_say(reply()).say(WAITS),
+            Again::Pose => {
+                step.maybe_say(reply()).say("Here is the question again.").call(item.id(), item.tool(), item.args())
+            }
+        };
+    }
+    let last = history.fresh_answer().map(|(_, answered)| answered.verdict);
+    let left = pack.probe.len() - at;
+    Step::thinking("I note the answer without a word on right or wrong; the teaching comes after the plan.")
+        .maybe_say(reply())
+        .say(format!("{} {}", respect(last, at), ahead(left)))
+        .call(item.id(), item.tool(), item.args())
 }
 
 /// A word on the answer that gives nothing away.
@@ -181,19 +225,26 @@ fn ahead(left: usize) -> String {
 
 fn finish(pack: &Pack, history: &History<'_>) -> Step {
     if history.calls().any(|call| call.name == PROBE_DONE && call.outcome == Outcome::Done) {
-        return Step::thinking("The probe is over already.").say("The questions are done; the plan comes next.");
+        return Step::thinking("The first questions are over already.")
+            .say("The questions are done; the plan comes next.");
     }
     let (refusals, reason) = history.refusals(PROBE_DONE);
     if refusals >= 2 {
-        return Step::thinking("The handover was refused twice, so I say why.").say(format!(
-            "I can't hand over to the plan: {}. Write anything to let me try again.",
-            reason.unwrap_or("no reason was given").trim_end_matches('.')
-        ));
+        return Step::thinking(format!("The plan can't begin: {}", reason.unwrap_or("no reason was given.")))
+            .say("I can't go on to the plan, because that was refused twice. Write anything to let me try again.");
     }
     let assessment = assess(pack, history);
-    Step::thinking("All questions have been asked. I sum up what the answers showed and hand over to the plan.")
-        .say("Thank you, that was the last of these questions. Next I make a plan from your answers.")
-        .call("probe-done", PROBE_DONE, json!({"assessment": assessment}))
+    let is_cut_short = pack.probe.iter().any(|item| history.answers(item.question()).is_empty());
+    let said = if is_cut_short {
+        "All right, no more of these questions. I make a plan from what I have."
+    } else {
+        "Thank you, that was the last of these questions. Next I make a plan from your answers."
+    };
+    Step::thinking("I sum up what the answers showed and go on to the plan.").say(said).call(
+        "probe-done",
+        PROBE_DONE,
+        json!({"assessment": assessment}),
+    )
 }
 
 /// What the probe found about one of its questions; from the handoff when the answer itself is not at hand.

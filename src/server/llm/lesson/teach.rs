@@ -1,23 +1,18 @@
-//! The teacher after the plan: block by block prose, quiz and what the answer calls for; then the summary.
+//! The teacher after the plan: block by block prose, quiz and what the answer calls for. `closing` has the end.
 
 use serde_json::json;
 
 use crate::app::native::Plan;
 use crate::app::native::plan::{PLAN_PROGRESS, PlanBlock};
-use crate::app::native::question::{ASK, QUIZ, QuizKind, Verdict};
+use crate::app::native::question::{QUIZ, QuizKind, Verdict};
 
-use super::change::QUICK;
-use super::history::{Answered, Call, Entry, History, Outcome};
+use super::change::is_quick;
+use super::history::{Answered, Call, History, Outcome};
 use super::judge::{JUDGE, accepts, remedy_key};
 use super::pack::{ANY, Pack, PackBlock, PackQuiz};
-use super::probe::named;
-use super::reply::{Waiting, other_pack, to_tail};
+use super::reply::{Again, Listener, WAITS, Waiting, again};
 use super::shelf::Packs;
 use super::step::Step;
-use super::words::list;
-
-/// The question that offers another lesson at the end.
-const FAREWELL: &str = "Would you like another lesson?";
 
 /// All that a step of the teaching is derived from.
 pub(super) struct Lesson<'a> {
@@ -26,12 +21,14 @@ pub(super) struct Lesson<'a> {
     pub(super) history: &'a History<'a>,
     /// The tools that may be called.
     pub(super) tools: &'a [&'a str],
+    /// What is to be said to the learner's text, when that is settled already.
+    pub(super) told: Option<String>,
 }
 
 /// One block of the accepted plan, with its place in it.
-struct Planned<'a> {
+pub(super) struct Planned<'a> {
     number: usize,
-    block: &'a PackBlock,
+    pub(super) block: &'a PackBlock,
     is_quick: bool,
 }
 
@@ -44,6 +41,15 @@ enum Need<'a> {
         why: Why,
     },
     Nothing,
+}
+
+/// How far the plan is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    planned: &'a Planned<'a>,
+    /// The block of the plan before it.
+    before: Option<&'a Planned<'a>>,
+    count: usize,
 }
 
 /// Why a quiz is due.
@@ -64,18 +70,30 @@ impl<'a> Lesson<'a> {
             return step;
         }
         let planned = self.planned(plan);
-        let count = planned.len();
+        if let Some(step) = self.parting(&planned) {
+            return step;
+        }
+        let place = |at: usize| Place {
+            planned: &planned[at],
+            before: at.checked_sub(1).map(|before| &planned[before]),
+            count: planned.len(),
+        };
         for (at, block) in planned.iter().enumerate() {
             if self.progress(&block.block.id, "done") {
                 continue;
             }
             let need = self.need(block);
             if matches!(need, Need::Quiz { .. }) && !self.progress(&block.block.id, "started") {
-                return self.begin(Step::thinking(format!("Next is \"{}\".", block.block.title)), block, count, true);
+                let step = Step::thinking(format!("Next is \"{}\".", block.block.title))
+                    .maybe_say(self.reply(Waiting::Nothing));
+                return self.begin(step, place(at));
             }
             match need {
-                Need::Quiz { prose, quiz, why } => return self.pose(prose, quiz, why),
-                Need::Nothing if self.offers(PLAN_PROGRESS) => return self.finish(block, planned.get(at + 1), count),
+                Need::Quiz { prose, quiz, why } => return self.pose(block, prose, quiz, why),
+                Need::Nothing if self.offers(PLAN_PROGRESS) => {
+                    let following = (at + 1 < planned.len()).then(|| place(at + 1));
+                    return self.finish(block, following);
+                }
                 Need::Nothing => {}
             }
         }
@@ -83,19 +101,23 @@ impl<'a> Lesson<'a> {
     }
 
     fn planned(&self, plan: &Plan) -> Vec<Planned<'a>> {
-        let known = plan.blocks.iter().filter_map(|block: &PlanBlock| {
-            let is_quick = block.objective.starts_with(QUICK);
-            Some((self.pack.block(&block.id)?, is_quick))
-        });
+        let known =
+            plan.blocks.iter().filter_map(|block: &PlanBlock| Some((self.pack.block(&block.id)?, is_quick(block))));
         known.enumerate().map(|(at, (block, is_quick))| Planned { number: at + 1, block, is_quick }).collect()
     }
 
-    fn offers(&self, tool: &str) -> bool {
+    pub(super) fn offers(&self, tool: &str) -> bool {
         self.tools.contains(&tool)
     }
 
+    /// What there is to say to the learner's words.
+    pub(super) fn reply(&self, waiting: Waiting<'a>) -> Option<String> {
+        let Self { history, packs, pack, .. } = self;
+        self.told.clone().or_else(|| Listener { history, packs, pack, waiting }.reply())
+    }
+
     /// True when the block's progress was reported, or can't be.
-    fn progress(&self, block: &str, status: &str) -> bool {
+    pub(super) fn progress(&self, block: &str, status: &str) -> bool {
         let reports = |call: &Call<'_>| {
             call.name == PLAN_PROGRESS
                 && call.outcome != Outcome::None
@@ -162,7 +184,7 @@ impl<'a> Lesson<'a> {
     }
 
     /// How the answers to a quiz count, in order.
-    fn verdicts(&self, quiz: &PackQuiz) -> Vec<Verdict> {
+    pub(super) fn verdicts(&self, quiz: &PackQuiz) -> Vec<Verdict> {
         let calls: Vec<_> = self.history.posed(&quiz.question).filter(|call| call.answered().is_some()).collect();
         let answers = self.history.answers(&quiz.question);
         answers.iter().enumerate().map(|(at, answered)| self.verdict(quiz, calls.get(at).copied(), answered)).collect()
@@ -200,70 +222,95 @@ impl<'a> Lesson<'a> {
         Need::Nothing
     }
 
-    /// Announces a block; `reply` when free words of the learner are to be answered here.
-    fn begin(&self, step: Step, planned: &Planned<'_>, count: usize, reply: bool) -> Step {
-        let reply = if reply { to_tail(self.history, self.packs, self.pack, Waiting::Nothing) } else { None };
+    /// Announces a block.
+    fn begin(&self, step: Step, place: Place<'_>) -> Step {
+        let Place { planned, before, count } = place;
         let block = planned.block;
         let aim = if planned.is_quick {
             "You seem to know this one, so it is a short recap and one question.".to_owned()
         } else {
             format!("The aim: {}", block.objective)
         };
-        step.maybe_say(reply)
+        // The bridge speaks of the block before it in the lesson, so it is said only right after that one.
+        let natural = self.pack.before(&block.id);
+        let follows = before.zip(natural).is_some_and(|(before, natural)| before.block.id == natural.id);
+        step.say(if follows { block.bridge.as_str() } else { "" })
             .say(format!("### {}", block.title))
             .say(format!("Block {} of {count}. {aim}", planned.number))
             .call(&format!("start-{}", block.id), PLAN_PROGRESS, json!({"blockId": block.id, "status": "started"}))
     }
 
-    fn finish(&self, planned: &Planned<'a>, following: Option<&Planned<'a>>, count: usize) -> Step {
+    fn finish(&self, planned: &Planned<'a>, following: Option<Place<'_>>) -> Step {
         let block = planned.block;
         let (thought, reaction) = self.reaction();
-        let reply = to_tail(self.history, self.packs, self.pack, Waiting::Nothing);
         let after = if planned.is_quick { "" } else { block.after.as_str() };
         let step = Step::thinking(thought.unwrap_or_else(|| format!("That was all of \"{}\".", block.title)))
-            .maybe_say(reply)
+            .maybe_say(self.reply(Waiting::Nothing))
             .maybe_say(reaction)
             .say(after)
             .say(format!("That completes \"{}\".", block.title))
             .call(&format!("done-{}", block.id), PLAN_PROGRESS, json!({"blockId": block.id, "status": "done"}));
         match following {
-            Some(following) if !self.progress(&following.block.id, "started") => {
-                self.begin(step, following, count, false)
-            }
+            Some(following) if !self.progress(&following.planned.block.id, "started") => self.begin(step, following),
             Some(_) | None => step,
         }
     }
 
-    fn pose(&self, prose: &str, quiz: &PackQuiz, why: Why) -> Step {
-        let step = if self.history.is_open(&quiz.question) {
-            let reply = to_tail(self.history, self.packs, self.pack, Waiting::Quiz(quiz));
-            Step::thinking("The question has no answer yet, so it comes again; what was said before stays said.")
-                .maybe_say(reply)
-                .say("Here is the question again.")
-        } else {
-            let (thought, reaction) = self.reaction();
-            let reply = to_tail(self.history, self.packs, self.pack, Waiting::Nothing);
-            let link = match why {
-                Why::Lesson => "",
-                Why::QuickCheck => "First a recap.",
-                Why::CheckFailed => "So let us go through this block in full.",
-                Why::Verification => "Now the question of the quick check once more, after the whole block.",
-            };
-            let (before, after) = if why == Why::Verification { ("", link) } else { (link, "") };
-            let thought = thought.unwrap_or_else(|| format!("I explain first, then I check: {}.", quiz.concept));
-            Step::thinking(thought)
-                .maybe_say(reply)
-                .maybe_say(reaction)
-                .say(before)
-                .say(prose)
-                .say(after)
-                .or_say("A question:")
+    fn pose(&self, planned: &Planned<'a>, prose: &'a str, quiz: &'a PackQuiz, why: Why) -> Step {
+        if self.history.is_open(&quiz.question) {
+            return self.pose_again(planned, prose, quiz);
+        }
+        let (thought, reaction) = self.reaction();
+        let link = match why {
+            Why::Lesson => "",
+            Why::QuickCheck => "First a recap.",
+            Why::CheckFailed => "So let us go through this block in full.",
+            Why::Verification => "Now the question of the quick check once more, after the whole block.",
         };
-        step.call(&quiz.id, QUIZ, quiz.args())
+        let (before, after) = if why == Why::Verification { ("", link) } else { (link, "") };
+        let thought = thought.unwrap_or_else(|| format!("I explain first, then I check: {}.", quiz.concept));
+        Step::thinking(thought)
+            .maybe_say(self.reply(Waiting::Nothing))
+            .maybe_say(reaction)
+            .maybe_say(self.back_to(planned))
+            .say(before)
+            .say(prose)
+            .say(after)
+            .or_say("A question:")
+            .call(&quiz.id, QUIZ, quiz.args())
+    }
+
+    /// Poses a question again that the learner has written instead of answering: once, and then when they ask for it.
+    /// What was said before it stays said.
+    fn pose_again(&self, planned: &Planned<'a>, prose: &'a str, quiz: &'a PackQuiz) -> Step {
+        let block = planned.block;
+        let recap = (prose != block.recap).then_some(block.recap.as_str());
+        let step = Step::thinking("The question has no answer yet; what was said before it stays said.")
+            .maybe_say(self.reply(Waiting::Quiz { quiz, recap }))
+            .maybe_say(self.back_to(planned));
+        if again(self.history, &quiz.question) == Again::Wait {
+            return step.say(WAITS);
+        }
+        step.say("Here is the question again.").call(&quiz.id, QUIZ, quiz.args())
+    }
+
+    /// Says which block goes on, when another one came in between.
+    fn back_to(&self, planned: &Planned<'_>) -> Option<String> {
+        let block_of = |call: &Call<'_>| -> Option<String> {
+            if call.name == PLAN_PROGRESS {
+                return Some(call.args.get("blockId")?.as_str()?.to_owned());
+            }
+            let question = call.question()?;
+            let (block, _) = self.pack.quizzes().find(|(_, quiz)| quiz.question == question)?;
+            Some(block.id.clone())
+        };
+        let last = self.history.calls().rev().find_map(block_of)?;
+        let block = planned.block;
+        (last != block.id).then(|| format!("### {}\n\nNow back to this block.", block.title))
     }
 
     /// What the teacher thinks of the fresh answer and says to it.
-    fn reaction(&self) -> (Option<String>, Option<String>) {
+    pub(super) fn reaction(&self) -> (Option<String>, Option<String>) {
         let Some((call, answered)) = self.history.fresh_answer() else { return (None, None) };
         let Some(quiz) = self.quiz(call) else { return (None, None) };
         let (thought, said) = match self.verdict(quiz, Some(call), answered) {
@@ -287,98 +334,6 @@ impl<'a> Lesson<'a> {
             ""
         };
         (Some(format!("{thought} It is about {}.", quiz.concept)), Some(format!("{said}{noted}")))
-    }
-
-    /// The summary; or, when that was said, a word on what the learner writes after the end.
-    fn close(&self, planned: &[Planned<'_>]) -> Step {
-        let is_lesson = |entry: &Entry<'_>| matches!(entry, Entry::Call(call) if call.question() != Some(FAREWELL));
-        let entries = &self.history.entries;
-        let last = entries.iter().rposition(is_lesson).unwrap_or(0);
-        if entries[last..].iter().any(|entry| matches!(entry, Entry::Said)) {
-            return self.afterwards();
-        }
-        let (_, reaction) = self.reaction();
-        Step::thinking("All blocks are done. I close with what the lesson held and what these answers showed.")
-            .maybe_say(reaction)
-            .say("### Summary")
-            .say(&self.pack.closing)
-            .say(self.review(planned))
-    }
-
-    /// What went well and what to look at again, from the answers.
-    fn review(&self, planned: &[Planned<'_>]) -> String {
-        let (mut right, mut again, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
-        for quiz in planned.iter().flat_map(|planned| &planned.block.steps).map(|step| &step.quiz) {
-            match self.verdicts(quiz).last() {
-                Some(Verdict::Correct) => right.push(quiz.concept.as_str()),
-                Some(Verdict::Skipped) => skipped.push(quiz.concept.as_str()),
-                Some(Verdict::Wrong | Verdict::Open | Verdict::DontKnow | Verdict::Noted | Verdict::NotAnswered) => {
-                    again.push(quiz.concept.as_str());
-                }
-                None => {}
-            }
-        }
-        right.retain(|concept| !again.contains(concept) && !skipped.contains(concept));
-        skipped.retain(|concept| !again.contains(concept));
-        let mut sentences = Vec::new();
-        let taught = |block: &PackBlock| planned.iter().any(|planned| planned.block.id == block.id);
-        for (concepts, opening) in [
-            (&mut right, "What went well in your answers:"),
-            (&mut again, "Worth another look:"),
-            (&mut skipped, "Left out for now:"),
-        ] {
-            let mut seen = std::collections::BTreeSet::new();
-            concepts.retain(|concept| seen.insert(*concept));
-            if !concepts.is_empty() {
-                sentences.push(format!("{opening} {}.", list(concepts)));
-            }
-        }
-        if again.is_empty() && skipped.is_empty() && !right.is_empty() {
-            sentences.push("Nothing needs another look right now.".to_owned());
-        }
-        let left_out: Vec<&str> =
-            self.pack.blocks.iter().filter(|block| !taught(block)).map(|block| block.title.as_str()).collect();
-        if !left_out.is_empty() {
-            let list = list(&left_out);
-            sentences.push(format!("The summary speaks of the whole lesson; your plan left out {list}."));
-        }
-        sentences.join(" ")
-    }
-
-    fn afterwards(&self) -> Step {
-        let texts = self.history.new_texts();
-        let elsewhere = |pack: &Pack| {
-            Step::thinking("Each chat holds one lesson, so the other one needs a chat of its own.")
-                .say(format!("Gladly: start a new chat and write \"{}\" there. This chat stays as it is.", pack.title))
-        };
-        if let Some(other) = texts.iter().rev().find_map(|text| other_pack(self.packs, self.pack, text)) {
-            return elsewhere(other);
-        }
-        if texts.is_empty()
-            && let Some((call, answered)) = self.history.fresh_answer()
-            && call.question() == Some(FAREWELL)
-        {
-            return match named(self.packs, answered) {
-                Some(pack) => elsewhere(pack),
-                None => Step::thinking("No other lesson, then.")
-                    .say("All right. Until next time, and enjoy what you know now."),
-            };
-        }
-        let step = Step::thinking("The lesson is over, and there is nothing scripted for what comes after it.")
-            .say("This lesson is done. I am scripted, so I can't go beyond it here.");
-        let others: Vec<&str> = self
-            .packs
-            .all()
-            .iter()
-            .filter(|pack| pack.slug != self.pack.slug)
-            .map(|pack| pack.title.as_str())
-            .collect();
-        if others.is_empty() || !self.offers(ASK) {
-            return step
-                .say("To go through it again, start a new chat. With a key for a real model you could go on freely.");
-        }
-        let args = json!({"question": FAREWELL, "options": others, "multiSelect": false, "allowOther": true});
-        step.say("There are other lessons, each in a chat of its own.").call("farewell", ASK, args)
     }
 }
 

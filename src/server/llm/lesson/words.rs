@@ -1,5 +1,20 @@
 //! Comparing what a learner writes with the words of a lesson: lower case, whole words, plurals and other endings.
 
+/// A set of words, written as one text with spaces between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Set(pub(super) &'static str);
+
+impl Set {
+    pub(super) fn has(self, word: &str) -> bool {
+        self.0.split_ascii_whitespace().any(|own| own == word)
+    }
+
+    /// True when one of `words` is in the set.
+    pub(super) fn is_in(self, words: &[String]) -> bool {
+        words.iter().any(|word| self.has(word))
+    }
+}
+
 /// The words of a text in lower case: runs of letters and digits.
 pub(super) fn words(text: &str) -> Vec<String> {
     text.split(|character: char| !character.is_alphanumeric())

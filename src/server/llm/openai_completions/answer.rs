@@ -32,6 +32,8 @@ pub(super) struct Chat {
     tags: ThinkTags,
     text_halves: Halves,
     thinking_halves: Halves,
+    /// Who answers behind the provider has been told.
+    named: bool,
     /// The server says how an answer ended; else its end is the end of the stream.
     says_finish: bool,
     /// How the provider said that it ended.
@@ -73,7 +75,7 @@ impl Answer for Chat {
         if let Some(error) = &chunk.error {
             return Err(ProviderError::reported(error));
         }
-        self.read_names(&chunk);
+        self.read_names(&chunk, out);
         let choice = chunk.choices.and_then(|choices| choices.into_iter().next());
         let last = choice.as_ref().is_none_or(|choice| finish_word(choice).is_some());
         let usage = chunk.usage.or_else(|| choice.as_ref()?.usage.clone());
@@ -114,7 +116,7 @@ impl Answer for Chat {
                     AssistantEvent::ThinkingEnd { content_index, content }
                 }
                 Block::Known(KnownBlock::ToolCall(call)) => {
-                    let tool_call = ToolCallEntry::ToolCall(finished_call(call, &mut ids));
+                    let tool_call = Box::new(ToolCallEntry::ToolCall(finished_call(call, &mut ids)));
                     AssistantEvent::ToolCallEnd { content_index, tool_call }
                 }
                 Block::Known(KnownBlock::Image(_)) | Block::Other(_) => continue,
@@ -166,6 +168,7 @@ impl Chat {
             tags: ThinkTags::default(),
             text_halves: Halves::default(),
             thinking_halves: Halves::default(),
+            named: false,
             says_finish,
             finish: None,
             is_over: false,
@@ -189,7 +192,11 @@ impl Chat {
         StreamEvent::End(Box::new(message))
     }
 
-    fn read_names(&mut self, chunk: &Chunk) {
+    fn read_names(&mut self, chunk: &Chunk, out: &mut Vec<StreamEvent>) {
+        if let Some(upstream) = chunk.provider.as_ref().filter(|upstream| !upstream.is_empty() && !self.named) {
+            self.named = true;
+            out.push(StreamEvent::Upstream(upstream.clone()));
+        }
         let message = self.draft.message();
         if let Some(id) = chunk.id.as_ref().filter(|id| !id.is_empty() && message.response_id.is_none()) {
             self.draft.change(|message| message.response_id = Some(id.clone()));

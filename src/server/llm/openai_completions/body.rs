@@ -9,7 +9,7 @@ use crate::server::llm::options::{Cache, ToolChoice};
 use crate::server::llm::{Request, ToolSpec};
 
 use super::quirks::Quirks;
-use super::{cache, messages, reasoning};
+use super::{cache, messages, reasoning, routing};
 
 /// The longest key of a cache, in characters.
 const CACHE_KEY: usize = 64;
@@ -53,8 +53,10 @@ pub(super) fn body(request: &Request, quirks: &Quirks) -> Value {
     for (name, value) in reasoning::fields(&request.model, options.thinking, quirks) {
         body[name] = value;
     }
-    if let Some(routing) = &request.model.compat.open_router_routing {
-        body["provider"] = routing.clone();
+    let wanted = request.model.compat.open_router_routing.as_ref();
+    let avoided: &[String] = if quirks.routing { &options.avoid } else { &[] };
+    if let Some(routing) = routing::routing(wanted, avoided) {
+        body["provider"] = routing;
     }
     for (name, value) in &options.fields {
         body[name] = value.clone();

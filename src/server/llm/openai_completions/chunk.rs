@@ -5,6 +5,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::app::native::Usage;
 use crate::server::llm::error::{Category, ProviderError};
@@ -19,6 +20,9 @@ pub(super) struct Chunk {
     pub(super) id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) model: Option<String>,
+    /// Who answers behind OpenRouter.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) provider: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) choices: Option<Vec<Choice>>,
     #[serde(deserialize_with = "lenient")]
@@ -118,18 +122,14 @@ impl Chunk {
     /// Reads the data of one event. None for JSON that is no object; an error for what is no JSON, because nobody can
     /// say what it held.
     pub(super) fn read(data: &str) -> Result<Option<Self>, ProviderError> {
-        let (value, has_halves) = match serde_json::from_str::<Value>(data) {
-            Ok(value) => (value, false),
-            Err(error) => match halves::hide(data).and_then(|mended| serde_json::from_str(&mended).ok()) {
-                Some(value) => (value, true),
-                None => return Err(ProviderError::with_words(Category::Unreadable, format!("broken data, {error}"))),
-            },
-        };
-        if !value.is_object() {
-            return Ok(None);
+        let mended = data.contains("\\u").then(|| halves::hide(data)).flatten();
+        let has_halves = mended.is_some();
+        match serde_json::from_str::<Self>(mended.as_deref().unwrap_or(data)) {
+            Ok(chunk) => Ok(Some(Self { has_halves, ..chunk })),
+            // It is JSON, only no object.
+            Err(error) if error.is_data() && !data.trim_start().starts_with('{') => Ok(None),
+            Err(error) => Err(ProviderError::with_words(Category::Unreadable, format!("broken data, {error}"))),
         }
-        let chunk = serde_json::from_value::<Self>(value).unwrap_or_default();
-        Ok(Some(Self { has_halves, ..chunk }))
     }
 }
 
@@ -196,7 +196,8 @@ impl RawUsage {
     }
 }
 
+/// Reads the field from its own text, so that a tree is made of nothing that nobody looks at.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    Ok(if value.is_null() { None } else { serde_json::from_value(value).ok() })
+    let text = <&RawValue>::deserialize(deserializer)?.get();
+    Ok(if text == "null" { None } else { serde_json::from_str(text).ok() })
 }

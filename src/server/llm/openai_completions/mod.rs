@@ -8,12 +8,14 @@ mod details;
 mod messages;
 mod quirks;
 mod reasoning;
+mod routing;
 mod think;
 
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
-use super::listen::{Clock, listen};
+use super::catalog::Model;
+use super::listen::{Answer, Clock, listen};
 use super::transport::{Auth, Call, Transport};
 use super::{Dialect, Request, StreamEvent, js};
 
@@ -38,9 +40,14 @@ impl Dialect for OpenAiCompletions {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
         let quirks = Quirks::of(&request.model);
         let call = call(&request, &quirks);
-        let answer = Chat::new(request.model, quirks.finish_reason, (self.clock)());
-        listen(self.transport.clone(), call, answer, cancel)
+        listen(self.transport.clone(), call, answer(request.model, (self.clock)()), cancel)
     }
+}
+
+/// What makes a message of this API's events. `timestamp` is Unix time in ms.
+pub(super) fn answer(model: Model, timestamp: i64) -> impl Answer {
+    let says_finish = Quirks::of(&model).finish_reason;
+    Chat::new(model, says_finish, timestamp)
 }
 
 fn call(request: &Request, quirks: &Quirks) -> Call {

@@ -8,6 +8,8 @@ use crate::server::llm::ids::IdRule;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Quirks {
     pub(super) store: bool,
+    /// It passes requests on to upstreams, and can be told which.
+    pub(super) routing: bool,
     pub(super) developer_role: bool,
     pub(super) reasoning_effort: bool,
     pub(super) usage_in_streaming: bool,
@@ -45,6 +47,7 @@ impl Quirks {
             SessionAffinityFormat::Openai
         });
         Self {
+            routing: openrouter,
             store: compat.supports_store.unwrap_or(host.is_standard()),
             developer_role: compat.supports_developer_role.unwrap_or(if openrouter {
                 named_after("anthropic/") || named_after("openai/")

@@ -1,21 +1,24 @@
 //! Answers that break off or fall silent in the middle (faults 34 and 36), and what a learner does about them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::stream::{self, StreamExt};
-use learnharness::app::native::{AgentEvent, AssistantMessage, StopReason};
-use learnharness::server::llm::StreamEvent;
+use futures::StreamExt;
+use learnharness::app::native::{AgentEvent, StopReason};
 use learnharness::server::llm::catalog::{Api, Models};
 use learnharness::server::llm::options::Options;
 use learnharness::server::llm::transport::Limits;
+use learnharness::server::llm::{Dialect, StreamEvent};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::folders;
 use super::variant::bytes;
 use crate::support::app::TestApp;
-use crate::support::dialect::{ask_of, finished, hear, model, model_at, offline, speaker};
+use crate::support::dialect::{ask_of, finished, hear, model, model_at, offline, response, speaker};
 use crate::support::provider::{End, Provider, Reply};
+
+const COMMENT: &str = ": keepalive\n\n";
 
 fn stimulus(name: &str) -> Value {
     let path = folders()[0].join(format!("{name}.json"));
@@ -23,20 +26,10 @@ fn stimulus(name: &str) -> Value {
     fault["stimulus"].clone()
 }
 
-/// The beginning of an answer and then nothing but comments, as fast as a limit of this test is short.
-fn stalled(first: Vec<u8>, comment: String) -> reqwest::Response {
-    let comments = stream::repeat(comment).then(|comment| async move {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        comment.into_bytes()
-    });
-    let pieces = stream::once(async { first }).chain(comments).map(Ok::<_, std::io::Error>);
-    http::Response::builder().status(200).body(reqwest::Body::wrap_stream(pieces)).unwrap().into()
-}
-
-/// Both APIs' beginnings of the stall, each with its comment.
-fn stalls() -> [(Api, Vec<u8>, String); 2] {
+/// Both APIs' beginnings of the stall, each with what keeps its connection alive and says nothing.
+fn stalls() -> [(Api, Vec<u8>, &'static str); 3] {
     let chunks = &stimulus("34-keepalive-only-stall")["chunks"];
-    let comment = chunks[1]["repeat_timed"]["text"].as_str().unwrap().to_owned();
+    assert_eq!(chunks[1]["repeat_timed"]["text"], COMMENT);
     let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
     let said = [
         json!({"type": "message_start", "message": {}}),
@@ -44,17 +37,21 @@ fn stalls() -> [(Api, Vec<u8>, String); 2] {
     ];
     let anthropic = said.map(event).concat().into_bytes();
     [
-        (Api::OpenAiCompletions, bytes(&chunks[0]).unwrap(), comment.clone()),
-        (Api::AnthropicMessages, anthropic, comment),
+        (Api::OpenAiCompletions, bytes(&chunks[0]).unwrap(), COMMENT),
+        (Api::AnthropicMessages, anthropic.clone(), COMMENT),
+        (Api::AnthropicMessages, anthropic, "event: ping\ndata: {\"type\": \"ping\"}\n\n"),
     ]
+}
+
+fn stalled(api: Api, limits: Limits, first: Vec<u8>, beat: &'static str) -> Arc<dyn Dialect> {
+    offline(api, limits, move |_: &_| response(200, "text/event-stream", vec![first.clone()], End::Beat(beat)))
 }
 
 #[tokio::test]
 async fn comments_alone_do_not_keep_an_answer_alive() {
-    for (api, first, comment) in stalls() {
+    for (api, first, beat) in stalls() {
         let idle = Duration::from_millis(100);
-        let respond = move |_: &_| stalled(first.clone(), comment.clone());
-        let dialect = offline(api, Limits { idle, retries: 0, ..Limits::default() }, respond);
+        let dialect = stalled(api, Limits { idle, retries: 0, ..Limits::default() }, first, beat);
         let began = Instant::now();
         let message = finished(&hear(&*dialect, ask_of(model_at(api, "http://nowhere")), None).await);
         let took = began.elapsed();
@@ -65,19 +62,21 @@ async fn comments_alone_do_not_keep_an_answer_alive() {
 
 #[tokio::test]
 async fn a_stop_during_a_stall_ends_the_answer_at_once() {
-    for (api, first, comment) in stalls() {
-        let dialect = offline(api, Limits::default(), move |_: &_| stalled(first.clone(), comment.clone()));
+    for (api, first, beat) in stalls() {
+        let dialect = stalled(api, Limits::default(), first, beat);
         let cancel = CancellationToken::new();
         let mut stream = dialect.stream(ask_of(model_at(api, "http://nowhere")), cancel.clone());
-        let mut last = None;
+        let mut events = Vec::new();
+        let mut stopped = None;
         while let Some(event) = stream.next().await {
             if matches!(event, StreamEvent::Update { .. }) {
                 cancel.cancel();
+                stopped.get_or_insert_with(Instant::now);
             }
-            last = Some((event, Instant::now()));
+            events.push(event);
         }
-        let (event, _) = last.unwrap();
-        let message: AssistantMessage = finished(&[event]);
+        assert!(stopped.unwrap().elapsed() < Duration::from_millis(500), "{api:?}");
+        let message = finished(&events);
         assert_eq!((message.stop_reason, message.text().as_str()), (StopReason::Aborted, "Start"), "{api:?}");
     }
 }

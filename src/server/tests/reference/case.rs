@@ -77,6 +77,7 @@ pub(super) fn options(case: &Value) -> Options {
         },
         headers: serde_json::from_value(stream["headers"].clone()).unwrap_or_default(),
         fields: stream["samplingParams"].as_object().cloned().unwrap_or_default(),
+        avoid: Vec::new(),
         user: stream["metadata"]["user_id"].as_str().map(str::to_owned),
     }
 }

@@ -181,6 +181,10 @@ impl Watch {
 #[async_trait]
 impl Sink for Watch {
     async fn emit(&mut self, event: AgentEvent) -> Result<Option<Seq>, Halted> {
+        if matches!(event, AgentEvent::Activity(_)) {
+            // Ours, beside the events of the reference.
+            return Ok(None);
+        }
         let json = self.told(&event);
         self.steer(&json);
         if self.abort["type"].is_string() && matches(&self.abort, &json) {

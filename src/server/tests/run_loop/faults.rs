@@ -33,7 +33,7 @@ impl Dialect for Prompt {
                     answer = AssistantMessage { stop_reason: StopReason::Aborted, ..AssistantMessage::default() };
                 }
                 let started = AssistantMessage { content: Vec::new(), ..answer.clone() };
-                stream::iter([StreamEvent::Start(started), StreamEvent::End(Box::new(answer))])
+                stream::iter([StreamEvent::Start(Box::new(started)), StreamEvent::End(Box::new(answer))])
             })
             .boxed()
     }

@@ -377,6 +377,68 @@ async fn a_failed_request_ends_the_run_before_steering_is_polled() {
 }
 
 #[tokio::test]
+async fn an_empty_answer_is_asked_for_again_as_a_turn_of_its_own_and_what_waits_joins_it() {
+    let play = Setup::default().play();
+    let mut asked = play.model.request().await;
+    play.steers.push("wait");
+    asked.upstream("Novita");
+    asked.think("Now");
+    asked.end_as_it_is(StopReason::Stop);
+    let mut again = play.model.request().await;
+    assert_eq!(again.texts(), ["user Hi", "user wait"]);
+    assert_eq!(again.request.options.avoid, ["Novita"], "not from there again");
+    again.say("Hello.");
+    again.end(StopReason::Stop);
+    play.check(
+        "agent_start
+        turn_start
+        message_start user Hi
+        message_end user Hi
+        message_start assistant
+        message_end assistant[Error]
+        turn_end 0
+        turn_start
+        message_start user wait
+        message_end user wait
+        message_start marker notice
+        message_end marker notice
+        message_start assistant
+        message_end assistant[Stop] Hello.
+        turn_end 0
+        agent_end 5",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_empty_answer_ends_the_run_and_one_after_a_call_is_a_first_one_again() {
+    let play = Setup::with(vec![look()]).play();
+    play.model.request().await.end_as_it_is(StopReason::Stop);
+    play.model.call(&[("a", "look", q())]).await;
+    play.model.request().await.end_as_it_is(StopReason::Stop);
+    play.model.request().await.end_as_it_is(StopReason::Length);
+    let (log, outcome) = play.end().await;
+    let messages = outcome.unwrap();
+    let words = messages.last().unwrap().as_assistant().unwrap().error_message.clone();
+    assert_eq!(words.as_deref(), Some("The model used up its limit of tokens before it came to an answer."));
+    assert_eq!(log.iter().filter(|line| *line == "message_end marker notice").count(), 2);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_again_after_a_stop_or_beyond_the_last_turn() {
+    let play = Setup { max_turns: 1, ..Setup::default() }.play();
+    play.model.request().await.end_as_it_is(StopReason::Stop);
+    let messages = play.end().await.1.unwrap();
+    let Some(Message::Custom(notice)) = messages.last() else { panic!("{messages:?}") };
+    assert_eq!(notice.details, json!({"kind": "turn-cap"}));
+    let play = Setup::default().play();
+    let asked = play.model.request().await;
+    asked.end_as_it_is(StopReason::Stop);
+    play.cancel.cancel();
+    assert_eq!(play.end().await.1.unwrap().len(), 2, "the user's and the empty one");
+}
+
+#[tokio::test]
 async fn stopping_in_mid_text_keeps_what_was_said() {
     let mut play = Setup::default().play();
     let mut asked = play.model.request().await;

@@ -80,6 +80,8 @@ impl TestApp {
             data: dir.to_owned(),
             site: dir.join("site"),
             model: catalog_model(),
+            keys: Vec::new(),
+            capture: false,
             pace: Duration::ZERO,
             token: token.map(|token| Key(token.to_owned())),
         };

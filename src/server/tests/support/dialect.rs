@@ -14,7 +14,7 @@ use learnharness::server::llm::{Dialect, Request, StreamEvent};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::provider::{End, Provider};
+use super::provider::{BEAT, End, Provider};
 
 /// A model of the provider that makes no promises.
 pub(crate) fn model(api: Api, provider: &Provider) -> Model {
@@ -77,10 +77,16 @@ pub(crate) fn response(status: u16, content_type: &str, pieces: Vec<Vec<u8>>, en
     let tail = match end {
         End::Close => stream::empty().boxed(),
         End::Hang => stream::pending().boxed(),
+        End::Beat(bytes) => stream::repeat(bytes).then(beat).boxed(),
         End::Reset | End::Refuse => stream::once(async { Err(std::io::ErrorKind::ConnectionReset.into()) }).boxed(),
     };
     let body = reqwest::Body::wrap_stream(pieces.chain(tail).into_stream());
     http::Response::builder().status(status).header("content-type", content_type).body(body).unwrap().into()
+}
+
+async fn beat(bytes: &'static str) -> std::io::Result<Vec<u8>> {
+    tokio::time::sleep(BEAT).await;
+    Ok(bytes.as_bytes().to_vec())
 }
 
 /// Runs one request to its end; `abort` is a recorded selector of the moment to cancel.

@@ -7,6 +7,7 @@ use async_stream::stream;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use learnharness::app::native::event::ToolCallEntry;
+use learnharness::app::native::view::Retry;
 use learnharness::app::native::{AssistantEvent, AssistantMessage, Block, Message, StopReason, ToolCall, fold};
 use learnharness::server::llm::catalog::{Api, Model, Models};
 use learnharness::server::llm::options::Options;
@@ -97,7 +98,7 @@ impl Asked {
     /// Begins the answer; the first piece does so by itself.
     pub(crate) fn start(&mut self) {
         if !std::mem::replace(&mut self.started, true) {
-            self.send(StreamEvent::Start(self.message.clone()));
+            self.send(StreamEvent::Start(Box::new(self.message.clone())));
         }
     }
 
@@ -129,11 +130,40 @@ impl Asked {
         self.step(AssistantEvent::ToolCallDelta { content_index, delta }, false);
         call.arguments = args.clone();
         call.partial_args = None;
-        self.step(AssistantEvent::ToolCallEnd { content_index, tool_call: ToolCallEntry::ToolCall(call) }, false);
+        self.step(
+            AssistantEvent::ToolCallEnd { content_index, tool_call: Box::new(ToolCallEntry::ToolCall(call)) },
+            false,
+        );
     }
 
-    /// The end of the answer.
+    /// The request has failed, and is made again after a wait.
+    pub(crate) fn retry(&self, attempt: u32, wait_ms: u64) {
+        self.send(StreamEvent::Retry(Retry { attempt, wait_ms, reason: "Busy.".to_owned() }));
+    }
+
+    /// Who answers behind the provider.
+    pub(crate) fn upstream(&self, name: &str) {
+        self.send(StreamEvent::Upstream(name.to_owned()));
+    }
+
+    /// A thought.
+    pub(crate) fn think(&mut self, thought: &str) {
+        self.start();
+        let content_index = self.message.content.len();
+        self.step(AssistantEvent::ThinkingStart { content_index }, false);
+        self.step(AssistantEvent::ThinkingDelta { content_index, delta: thought.to_owned() }, false);
+    }
+
+    /// The end of the answer; a stop with nothing said before it is an answer of few words.
     pub(crate) fn end(mut self, reason: StopReason) {
+        if reason == StopReason::Stop && self.message.content.is_empty() {
+            self.say("Well.");
+        }
+        self.end_as_it_is(reason);
+    }
+
+    /// The end of an answer in which there may be nothing.
+    pub(crate) fn end_as_it_is(mut self, reason: StopReason) {
         self.start();
         self.message.stop_reason = reason;
         self.send(StreamEvent::End(Box::new(self.message.clone())));
@@ -213,7 +243,8 @@ impl Dialect for Driven {
                     }
                 };
                 match &event {
-                    StreamEvent::Start(whole) => message = whole.clone(),
+                    StreamEvent::Retry(_) | StreamEvent::Upstream(_) => {}
+                    StreamEvent::Start(whole) => message = (**whole).clone(),
                     StreamEvent::Update { whole: Some(whole), .. } => message.clone_from(whole),
                     StreamEvent::Update { event, whole: None } => fold(&mut message, event),
                     StreamEvent::End(_) => {

@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::judge::judge;
 
+/// Between two beats of [`End::Beat`].
+pub(crate) const BEAT: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// The provider; its connections close when it is dropped.
 pub(crate) struct Provider {
     url: String,
@@ -65,6 +68,8 @@ pub(crate) struct Reply {
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
     Wait(Gate),
+    /// Opens a gate, to tell the test that the pieces so far are out.
+    Open(Gate),
 }
 
 /// How a reply ends.
@@ -73,6 +78,8 @@ pub(crate) enum End {
     Close,
     /// Nothing more comes, and the connection stays open.
     Hang,
+    /// The same bytes come again and again, until the client has had enough.
+    Beat(&'static str),
     /// The connection breaks in mid-body.
     Reset,
     /// The connection closes without any answer.
@@ -86,6 +93,11 @@ pub(crate) struct Gate(CancellationToken);
 impl Gate {
     pub(crate) fn open(&self) {
         self.0.cancel();
+    }
+
+    /// Waits until it is open.
+    pub(crate) async fn opened(&self) {
+        self.0.cancelled().await;
     }
 }
 
@@ -123,6 +135,12 @@ impl Reply {
     /// Waits for `gate` after the pieces so far.
     pub(crate) fn wait(mut self, gate: &Gate) -> Self {
         self.pieces.push(Piece::Wait(gate.clone()));
+        self
+    }
+
+    /// Opens `gate` once the pieces so far are out.
+    pub(crate) fn open(mut self, gate: &Gate) -> Self {
+        self.pieces.push(Piece::Open(gate.clone()));
         self
     }
 
@@ -233,8 +251,8 @@ async fn answer(mut write: OwnedWriteHalf, reply: Reply) -> std::io::Result<()> 
     if reply.end == End::Refuse {
         return Ok(());
     }
-    if let Some(Gate(gate)) = &reply.before {
-        gate.cancelled().await;
+    if let Some(gate) = &reply.before {
+        gate.opened().await;
     }
     let mut head = format!("HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\nconnection: close\r\n", reply.status);
     for (name, value) in &reply.headers {
@@ -244,19 +262,26 @@ async fn answer(mut write: OwnedWriteHalf, reply: Reply) -> std::io::Result<()> 
     for piece in reply.pieces {
         match piece {
             Piece::Bytes(bytes) if bytes.is_empty() => {}
-            Piece::Bytes(bytes) => {
-                write.write_all(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
-                write.write_all(&bytes).await?;
-                write.write_all(b"\r\n").await?;
-            }
-            Piece::Wait(Gate(gate)) => gate.cancelled().await,
+            Piece::Bytes(bytes) => chunk(&mut write, &bytes).await?,
+            Piece::Wait(gate) => gate.opened().await,
+            Piece::Open(gate) => gate.open(),
         }
     }
     match reply.end {
         End::Close => write.write_all(b"0\r\n\r\n").await,
         End::Hang => std::future::pending().await,
+        End::Beat(bytes) => loop {
+            tokio::time::sleep(BEAT).await;
+            chunk(&mut write, bytes.as_bytes()).await?;
+        },
         End::Reset | End::Refuse => Ok(()),
     }
+}
+
+async fn chunk(write: &mut OwnedWriteHalf, bytes: &[u8]) -> std::io::Result<()> {
+    write.write_all(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
+    write.write_all(bytes).await?;
+    write.write_all(b"\r\n").await
 }
 
 /// Returns when the client has closed its side.

@@ -1,7 +1,5 @@
 //! Whole lessons, with learners of all kinds.
 
-use proptest::prelude::*;
-
 use super::*;
 
 const LESSONS: [(&str, &str); 2] =
@@ -157,7 +155,7 @@ fn a_text_instead_of_an_answer_is_answered_honestly_and_the_question_comes_again
             assert_eq!(said.matches(&step.prose).count(), 1, "prose is not repeated: {}", step.quiz.id);
         }
     }
-    assert!(said.contains("scripted teacher: I can't discuss"), "{said}");
+    assert!(said.contains("I can't answer that: I am scripted"), "{said}");
 }
 
 /// A lesson whose first block quiz waits for its answer.
@@ -184,8 +182,6 @@ fn a_learner_who_writes_gets_a_hint_or_is_shown_the_way() {
     let hint = Chat::new("").pack("fractions").blocks[0].steps[0].quiz.hint.clone();
     check("Can I have a hint?", &hint);
     check("help", &hint);
-    check("I don't know", "choose \"I don't know\"");
-    check("skip this", "\"Skip\"");
     check("5/8", "reads like an answer");
     check("Teach me Rust instead", "start a new chat");
     check("go on", "Here is the question again.");
@@ -267,10 +263,10 @@ fn a_plan_that_is_sent_back_comes_again_changed() {
     };
     check(Some("Please skip dividing"), "parts equivalent compare add-subtract multiply");
     check(Some("start with multiplication"), "multiply parts equivalent compare add-subtract divide");
-    check(Some("only adding and comparing"), "add-subtract compare");
-    check(Some("shorter please"), "parts equivalent compare");
-    check(Some("more pictures"), "divide parts equivalent compare add-subtract multiply");
-    check(None, "divide parts equivalent compare add-subtract multiply");
+    check(Some("only adding and comparing"), "compare add-subtract");
+    check(Some("shorter please"), "parts equivalent compare add-subtract");
+    check(Some("more pictures"), "parts equivalent compare add-subtract multiply divide");
+    check(None, "parts equivalent compare add-subtract multiply divide");
 }
 
 #[test]
@@ -330,7 +326,7 @@ fn a_refused_call_is_tried_once_more_and_then_explained() {
         }
     }
     let Stop::End(text) = chat.run() else { panic!() };
-    assert!(text.contains("Too long"), "{text}");
+    assert!(text.contains("refused twice"), "{text}");
     assert!(matches!(chat.text("try again"), Stop::Plan(_)));
 }
 
@@ -367,8 +363,12 @@ fn after_the_end_other_lessons_are_named_for_a_new_chat() {
     assert!(text.contains("start a new chat and write \"Rust ownership\""), "{text}");
     let Stop::End(text) = chat.text("and the borrow checker?") else { panic!() };
     assert!(text.contains("start a new chat"), "{text}");
-    let Stop::Question(offer) = chat.text("Hm.") else { panic!() };
-    assert!(matches!(chat.reply(&offer, &Reply::Skip), Stop::End(_)));
+    let Stop::End(text) = chat.text("Hm, cats?") else { panic!() };
+    assert!(text.contains("This lesson is done") && text.contains("Rust ownership"), "{text}");
+    let Stop::End(text) = chat.text("What was a reciprocal?") else { panic!() };
+    assert!(text.contains("> The result is the same as multiplying by the **reciprocal**"), "{text}");
+    let Stop::End(text) = chat.text("bye") else { panic!() };
+    assert!(text.contains("Until next time"), "{text}");
 }
 
 #[test]
@@ -404,58 +404,4 @@ fn a_result_of_a_background_job_is_no_word_of_the_learner() {
     chat.messages.push(Message::user("Background research: done.\nRust is a metal oxide.", 0));
     let Stop::Question(call) = chat.run() else { panic!() };
     assert_eq!(question(&call), chat.pack("fractions").probe[0].question());
-}
-
-const TEXTS: [&str; 10] = [
-    "hint",
-    "go on",
-    "Why?",
-    "skip",
-    "Rust, please",
-    "fractions",
-    "5/8",
-    "I don't know",
-    "only division",
-    "start with moves",
-];
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    #[test]
-    fn whatever_the_learner_does_each_step_is_sound_and_the_lesson_can_end(moves in prop::collection::vec(0..12_usize, 0..40)) {
-        let mut chat = Chat::new("Hello");
-        let mut stop = chat.run();
-        for (at, choice) in moves.into_iter().enumerate() {
-            let text = TEXTS[(at + choice) % TEXTS.len()];
-            let reply = match choice {
-                0..4 => Reply::Right,
-                4..6 => Reply::Wrong(at),
-                6 => Reply::DontKnow,
-                7 => Reply::Skip,
-                8 => Reply::Words(text.to_owned()),
-                _ => Reply::Text(text.to_owned()),
-            };
-            let takes_words = |call: &ToolCall| call.name == ASK || call.arguments["kind"] == json!("short");
-            stop = match stop {
-                Stop::Question(call) if choice == 8 && !takes_words(&call) => chat.reply(&call, &Reply::Skip),
-                Stop::Question(call) => chat.reply(&call, &reply),
-                Stop::Plan(_) if choice < 7 => chat.verdict(true, None),
-                Stop::Plan(_) if choice < 10 => chat.verdict(false, Some(text)),
-                Stop::Plan(_) | Stop::End(_) => chat.text(text),
-            };
-        }
-        // From here on somebody who wants to get through.
-        for _ in 0..60 {
-            stop = match stop {
-                Stop::Question(call) => chat.reply(&call, &Reply::Right),
-                Stop::Plan(_) => chat.verdict(true, None),
-                Stop::End(text) if text.contains("### Summary") => break,
-                Stop::End(_) if chat.said().contains("### Summary") => break,
-                Stop::End(text) if text.contains("accept") => chat.verdict(true, None),
-                Stop::End(_) => chat.text("fractions"),
-            };
-        }
-        prop_assert!(chat.said().contains("### Summary"), "{}", chat.last_text());
-    }
 }

@@ -1,7 +1,10 @@
-//! A chat that is played against the teacher by hand, and the tests that use it: `course` (whole lessons), `packs`
-//! (files) and `stream` (the dialect).
+//! A chat that is played against the teacher by hand, and the tests that use it: `course` (whole lessons), `learners` (of
+//! all kinds, at random), `listening` (free words) and `stream` (the dialect). `changes` has notes on a plan, `packs` files.
 
+mod changes;
 mod course;
+mod learners;
+mod listening;
 mod packs;
 mod stream;
 

@@ -19,6 +19,20 @@ fn the_built_in_packs_hold_a_whole_lesson_each() {
     }
 }
 
+#[test]
+fn what_a_built_in_block_says_does_not_depend_on_the_blocks_around_it() {
+    // What follows in the same block may be announced; after its last quiz comes whatever the plan has.
+    let announces = ["next ", "next,", "now ", "last step", "last of", "completes", "brings us", "block"];
+    for pack in Packs::built_in().0.all() {
+        for (at, block) in pack.blocks.iter().enumerate() {
+            let praise = &block.steps.last().unwrap().quiz.praise;
+            assert!(!announces.iter().any(|word| praise.to_lowercase().contains(word)), "{}: {praise}", block.id);
+            assert_eq!(block.bridge.is_empty(), at == 0, "{}", block.id);
+            assert!(!block.can.ends_with('.') && !block.can.is_empty(), "{}", block.id);
+        }
+    }
+}
+
 /// The smallest file that is a pack.
 const SMALL: &str = r##"+++
 slug = "small"
@@ -99,6 +113,7 @@ fn a_pack_that_breaks_a_rule_is_reported_with_its_line_and_reason() {
     let pack = Pack::parse("small.md", SMALL).unwrap();
     assert_eq!((pack.blocks[0].steps[0].prose.as_str(), pack.blocks[1].steps[0].prose.as_str()), ("Prose.", ""));
     assert_eq!(Pack::parse("small.md", &SMALL.replace('\n', "\r\n")).unwrap(), pack);
+    assert_eq!(pack.blocks[0].can, "o", "without words of its own, the objective");
     let check = |from: &str, to: &str, line: usize, words: &str| {
         assert!(SMALL.contains(from), "{from}");
         let error = Pack::parse("small.md", &SMALL.replacen(from, to, 1)).unwrap_err();
@@ -127,6 +142,7 @@ fn a_pack_that_breaks_a_rule_is_reported_with_its_line_and_reason() {
     check("# Block two", "# Block one", 48, "Two blocks");
     check("hint = \"h\"", "hint = 1", 40, "string");
     check("# Summary\n\nBye.\n", "", 1, "summary");
+    check("recap = \"R.\"\n", "recap = \"R.\"\nbridge = \"B.\"\n", 23, "nothing comes before it");
 }
 
 #[test]

@@ -30,7 +30,7 @@ async fn a_stream_folds_to_its_final_message() {
         fold(&mut message, event);
         if let Some(whole) = whole {
             wholes += 1;
-            message = *whole.clone();
+            message = whole.clone();
         }
     }
     let Some(StreamEvent::End(end)) = events.last() else { panic!() };
@@ -62,7 +62,7 @@ async fn a_cancelled_stream_ends_at_once_with_what_was_said() {
         let mut message = AssistantMessage::default();
         for _ in 0..after {
             match stream.next().await {
-                Some(StreamEvent::Start(start)) => message = start,
+                Some(StreamEvent::Start(start)) => message = *start,
                 Some(StreamEvent::Update { whole: Some(whole), .. }) => message = *whole,
                 Some(StreamEvent::Update { event, whole: None }) => fold(&mut message, &event),
                 other => panic!("{other:?}"),
