@@ -320,3 +320,50 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
+
+/// Requests that providers have refused, each for one reason.
+#[test]
+fn a_judge_sees_what_providers_refuse() {
+    let user = || json!({"role": "user", "content": "Hi"});
+    let check = |api: Api, messages: Value, fault: &str| {
+        let faults = judge(api, &json!({"messages": messages, "max_tokens": 9, "thinking": {"type": "enabled"}}));
+        assert!(faults.iter().any(|found| found.starts_with(fault)), "{fault}: {faults:#?}");
+    };
+    let chat = |messages: Value, fault: &str| check(Api::OpenAiCompletions, messages, fault);
+    let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "ls", "arguments": arguments}});
+    let calls = |calls: Value| json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "a"});
+    chat(json!([user(), calls(json!([call("c", "{}")])), user()]), "calls without a result");
+    chat(json!([user(), calls(json!([call("c", "{}")])), result("c"), result("c")]), "a result without its call");
+    chat(json!([user(), calls(json!([call("c", "{}"), call("c", "{}")])), result("c")]), "an id that comes twice");
+    chat(json!([user(), calls(json!([call("c", "{\"a\"")])), result("c")]), "arguments that are no object");
+    chat(json!([user(), calls(json!([])), user()]), "an empty list of calls");
+    chat(json!([user(), {"role": "assistant", "content": ""}, user()]), "empty content");
+    chat(json!([user(), {"role": "assistant", "content": "Hello"}]), "the last message");
+    chat(json!([user(), calls(json!([call(&"c".repeat(41), "{}")])), result(&"c".repeat(41))]), LONG_ID);
+
+    let messages = |messages: Value, fault: &str| check(Api::AnthropicMessages, messages, fault);
+    let said = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    let brings = |blocks: Value| json!({"role": "user", "content": blocks});
+    let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "ls", "input": {}});
+    let found = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "a"});
+    let text = json!({"type": "text", "text": "t"});
+    let thought = json!({"type": "thinking", "thinking": "", "signature": "s"});
+    messages(json!([said(json!([text])), user()]), "the first message");
+    messages(json!([user(), said(json!([used("c")])), user()]), "calls without a result");
+    messages(json!([user(), said(json!([used("c")])), brings(json!([text, found("c")]))]), "a result behind");
+    messages(json!([user(), said(json!([used("c"), text])), brings(json!([found("c")]))]), "a text behind a call");
+    messages(json!([user(), said(json!([used("c.1")])), brings(json!([found("c.1")]))]), "an id");
+    messages(json!([user(), said(json!([text, thought, text])), user()]), "thinking that is not first");
+    messages(json!([user(), said(json!([thought])), user()]), "thinking that is last");
+    messages(json!([user(), said(json!([used("c")])), brings(json!([found("c")]))]), "a turn that began without");
+    messages(json!([user(), said(json!([{"type": "text", "text": " "}])), user()]), "an empty text");
+    let again = json!([
+        user(),
+        said(json!([used("c")])),
+        brings(json!([found("c")])),
+        said(json!([used("c")])),
+        brings(json!([found("c")]))
+    ]);
+    messages(again, "an id that comes twice");
+}
