@@ -1,12 +1,13 @@
-//! The commands of the house: `cargo xtask serve | site | test | check | bench`.
+//! The commands of the house: `cargo xtask serve | site | test | check | cases | bench`.
 //!
 //! - [`tools`] finds what the machine must have, and installs what it can;
 //! - [`wasm`] makes the browser's module, [`site`] the folder that the server serves;
-//! - [`serve`], [`test`] and [`bench`] are the commands; [`shell`] runs programs for all of them.
+//! - [`serve`], [`test`], [`cases`] and [`bench`] are the commands; [`shell`] runs programs for all of them.
 //!
 //! Every function answers with `anyhow::Result`: an error here is always a sentence for the person who typed the command.
 
 mod bench;
+mod cases;
 mod serve;
 mod shell;
 mod site;
@@ -50,6 +51,12 @@ const COMMANDS: &[Command] = &[
         arguments: "",
         about: "the quick loop: format, lints of both targets, cargo test",
         run: test::check,
+    },
+    Command {
+        name: "cases",
+        arguments: "[DIR…]",
+        about: "hold models and loop against the cases of these folders, a line each; without DIR our own",
+        run: cases::cases,
     },
     Command {
         name: "bench",

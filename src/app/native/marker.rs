@@ -33,6 +33,8 @@ tagged! {
         "retry" => Retry { replaces: Seq = needed "replaces", },
         /// Something that the learner should know about a run.
         "notice" => Notice { kind: NoticeKind = needed "kind", },
+        /// The model's server seems to have read only the end of a request: it counted this many tokens of about so many.
+        "cut-prompt" => CutPrompt { counted: u64 = needed "counted", estimated: u64 = needed "estimated", },
         /// The learner asked for a question's hint.
         "hint" => Hint { tool_call_id: String = needed "toolCallId", },
         /// The learner objects to a question.
@@ -64,6 +66,10 @@ words! {
         TurnCap = "turn-cap",
         /// The store refused a write.
         Storage = "storage",
+        /// The run made the same calls with the same results over and over.
+        Loop = "loop",
+        /// The answer before it has a call in its text, which nobody makes.
+        CallAsText = "call-as-text",
         /// There was nothing in the answer before it; the model is asked once more.
         EmptyAnswer = "empty-answer",
     }
@@ -121,7 +127,11 @@ impl Marker {
             Self::Interrupted => "You were cut off after the words above; go on from there.".to_owned(),
             Self::Hint { .. } => "The learner asks for a hint to this question.".to_owned(),
             Self::Objection { reason, .. } => format!("The learner objects to the question: {reason}"),
-            Self::PlanBlock { .. } | Self::Retry { .. } | Self::Notice { .. } | Self::Judgement { .. } => String::new(),
+            Self::PlanBlock { .. }
+            | Self::Retry { .. }
+            | Self::Notice { .. }
+            | Self::CutPrompt { .. }
+            | Self::Judgement { .. } => String::new(),
         }
     }
 }

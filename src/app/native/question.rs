@@ -150,6 +150,9 @@ impl Question {
         if self.text().trim().is_empty() {
             return Err("The question is empty.".to_owned());
         }
+        if self.text().trim().bytes().all(|sign| sign.is_ascii_digit()) {
+            return Err("A number is no question; ask in words.".to_owned());
+        }
         let options = self.options();
         for (index, option) in options.iter().enumerate() {
             if option.trim().is_empty() {
@@ -392,6 +395,7 @@ mod tests {
         check(args(&["a", "b"], &["c"]), "not among the options");
         check(args(&["a", "b"], &["a", "b"]), "exactly one");
         check(args(&["a", "b"], &[]), "`correct` is empty");
+        check(serde_json::json!({"question": 7, "kind": "short", "correct": ["x"]}), "ask in words");
         check(serde_json::json!({"kind": "single"}), "question");
     }
 }

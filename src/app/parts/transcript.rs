@@ -191,12 +191,20 @@ fn SteerView(steer: Steer) -> impl IntoView {
     view! { <p class="quiet"><b>{steer.kind}</b>" "{steer.outcome}": "{steer.summary}</p> }
 }
 
-fn notice_words(notice: Notice) -> &'static str {
-    match notice {
+fn notice_words(notice: Notice) -> String {
+    let words = match notice {
         Notice::TurnCap => "The teacher has worked long enough on this; write to go on.",
         Notice::Storage => "The server could not save what came next.",
+        Notice::Loop => "The teacher went in circles and has stopped; write to go on.",
+        Notice::CallAsText => "The model wrote a tool call as text; it may not be able to use tools.",
+        Notice::CutPrompt { counted, estimated } => {
+            return format!(
+                "The model's server seems to have read only {counted} of about {estimated} tokens. Raise its context length."
+            );
+        }
         Notice::EmptyAnswer => "The model ended without an answer, so it was asked once more.",
         Notice::Length => "This answer is as long as the model may write.",
         Notice::Interrupted => "The server went down here; the teacher goes on below.",
-    }
+    };
+    words.to_owned()
 }

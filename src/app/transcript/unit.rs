@@ -181,6 +181,13 @@ pub enum ToolState {
 pub enum Notice {
     TurnCap,
     Storage,
+    Loop,
+    CallAsText,
+    /// The model's server has read only some of the tokens that it was sent.
+    CutPrompt {
+        counted: u64,
+        estimated: u64,
+    },
     /// There was nothing in the answer, and the model is asked once more.
     EmptyAnswer,
     /// The answer is as long as the model may write.
@@ -204,6 +211,8 @@ impl From<NoticeKind> for Notice {
         match kind {
             NoticeKind::TurnCap => Self::TurnCap,
             NoticeKind::Storage => Self::Storage,
+            NoticeKind::Loop => Self::Loop,
+            NoticeKind::CallAsText => Self::CallAsText,
             NoticeKind::EmptyAnswer => Self::EmptyAnswer,
         }
     }

@@ -1,10 +1,11 @@
 //! The calls of one answer: prepared in order, run side by side or one by one, their results in source order.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -200,8 +201,11 @@ async fn work(
     };
     let at_work = Call { id: call.id.clone(), args, cancel: cancel.clone(), updates };
     let outcome = tokio::select! {
-        outcome = tool.execute(at_work) => outcome,
-        () = aborted => Err(ToolError("Operation aborted".to_owned())),
+        outcome = AssertUnwindSafe(tool.execute(at_work)).catch_unwind() => outcome.unwrap_or_else(|_| {
+            tracing::error!(tool = call.name, "a tool panicked");
+            Err(ToolError(format!("{} broke; its effects are unknown.", call.name)))
+        }),
+        () = aborted => Err(ToolError("Interrupted; effects unknown.".to_owned())),
         () = tokio::time::sleep(LIMIT) => Err(ToolError(format!("{} took longer than {} s and was given up.", call.name, LIMIT.as_secs()))),
     };
     Finished { call, outcome, after: tool.face().after }

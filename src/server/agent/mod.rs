@@ -1,9 +1,11 @@
 //! The agent: a model in a loop with tools.
 
 pub mod batch;
+mod circles;
 mod coerce;
 pub mod context;
 mod empty;
+mod remarks;
 pub mod run_loop;
 pub mod schema;
 pub mod tool;

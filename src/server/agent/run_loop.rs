@@ -10,7 +10,7 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::tool::Tool;
-use super::{batch, context::to_llm, empty};
+use super::{batch, circles, context::to_llm, empty, remarks::remarks};
 use crate::app::native::event::ToolResultEntry;
 use crate::app::native::marker::NoticeKind;
 use crate::app::native::view::Activity;
@@ -18,7 +18,7 @@ use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, Sto
 use crate::server::clock::now_ms;
 use crate::server::llm::catalog::Model;
 use crate::server::llm::options::Options;
-use crate::server::llm::{Dialect, Request, StreamEvent};
+use crate::server::llm::{Dialect, Request, StreamEvent, estimate};
 
 /// What the agent knows: instructions, the record so far (without the prompts), and its tools.
 pub struct Context {
@@ -74,7 +74,7 @@ pub async fn run_loop(
     sink: &mut dyn Sink,
     cancel: &CancellationToken,
 ) -> Result<Vec<Message>, Halted> {
-    let mut run = Run { context, config, sink, cancel, new: Vec::new() };
+    let mut run = Run { context, config, sink, cancel, new: Vec::new(), estimated: 0 };
     run.sink.emit(AgentEvent::AgentStart).await?;
     run.sink.emit(AgentEvent::TurnStart).await?;
     for prompt in prompts {
@@ -93,6 +93,8 @@ pub(super) struct Run<'a> {
     pub(super) sink: &'a mut dyn Sink,
     pub(super) cancel: &'a CancellationToken,
     new: Vec<Message>,
+    /// Tokens that the last request had at least.
+    estimated: u64,
 }
 
 /// Whether the loop goes on after a turn.
@@ -126,6 +128,9 @@ impl Run<'_> {
             if matches!(onward, Onward::Done) && steers.is_empty() {
                 return Ok(());
             }
+            if matches!(onward, Onward::Reply) && steers.is_empty() && circles::goes_in_circles(&self.new) {
+                return self.mark(Marker::Notice { kind: NoticeKind::Loop }).await;
+            }
             if turn >= self.config.max_turns {
                 return self.mark(Marker::Notice { kind: NoticeKind::TurnCap }).await;
             }
@@ -143,12 +148,16 @@ impl Run<'_> {
             let again = answer.was_empty() && !is_second && !self.cancel.is_cancelled();
             return Ok(if again { Onward::Again } else { Onward::Stop });
         }
+        let remarks = remarks(&answer, &self.context.record, self.estimated, !self.context.tools.is_empty());
         if answer.tool_calls().next().is_none() {
+            for remark in remarks {
+                self.mark(remark).await?;
+            }
             self.sink.emit(AgentEvent::TurnEnd { message, tool_results: Vec::new() }).await?;
             return Ok(Onward::Done);
         }
         let outcome = batch::execute(self, &answer).await?;
-        for marker in outcome.markers {
+        for marker in outcome.markers.into_iter().chain(remarks) {
             self.mark(marker).await?;
         }
         let tool_results = outcome.results.into_iter().map(ToolResultEntry::ToolResult).collect();
@@ -168,6 +177,7 @@ impl Run<'_> {
             session: self.config.session.clone(),
             options,
         };
+        self.estimated = estimate::texts(&request);
         let mut upstream = None;
         let mut stream = self.config.dialect.stream(request, self.cancel.clone());
         let mut started = false;

@@ -44,6 +44,26 @@ pub fn context(system: &str, messages: &[Message], tools: &[ToolSpec]) -> u64 {
     }
 }
 
+/// Tokens of a request's texts, by their length alone. Thinking and images are left out: providers count them each in
+/// their own way, or not at all.
+#[must_use]
+pub fn texts(request: &Request) -> u64 {
+    let said = |block: &Block| match block {
+        Block::Known(KnownBlock::Text(block)) => units(&block.text),
+        Block::Known(KnownBlock::ToolCall(call)) => units(&call.name) + units(&js::json(&call.arguments)),
+        Block::Known(KnownBlock::Thinking(_) | KnownBlock::Image(_)) | Block::Other(_) => 0,
+    };
+    let said = |blocks: &[Block]| blocks.iter().map(said).sum::<usize>();
+    let message = |message: &Message| match message {
+        Message::User(message) => units(&message.content.text()),
+        Message::Custom(message) => units(&message.content.text()),
+        Message::ToolResult(message) => said(&message.content),
+        Message::Assistant(message) => said(&message.content),
+    };
+    let tools = if request.tools.is_empty() { 0 } else { units(&listed(&request.tools)) };
+    tokens(units(&request.system) + tools + request.messages.iter().map(message).sum::<usize>())
+}
+
 /// The last answer whose count describes the request: it failed not, and no message before it is newer.
 fn last_counted(messages: &[Message]) -> Option<(usize, u64)> {
     let mut newest = i64::MIN;

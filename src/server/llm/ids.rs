@@ -6,8 +6,8 @@
 /// What a provider accepts as an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdRule {
-    /// Anything, but for the two-part ids of the responses API.
-    Any,
+    /// Anything that it gave itself; of others what OpenAI accepts, which may stand behind it.
+    Own,
     /// At most 40 characters.
     Short,
     /// Nine letters and digits.
@@ -17,17 +17,35 @@ pub enum IdRule {
 }
 
 impl IdRule {
-    /// `id` as this rule has it; an id that fits stays as it is.
+    /// `id`, which another model gave, as this rule has it.
     #[must_use]
     pub fn apply(self, id: &str) -> String {
         match self {
-            Self::Any => joined(id).unwrap_or_else(|| id.to_owned()),
-            Self::Short => joined(id).unwrap_or_else(|| fitted(id, 40, id.encode_utf16().count() <= 40)),
-            Self::Plain => fitted(id, 64, id.len() <= 64 && id.bytes().all(is_plain)),
-            Self::Nine if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => id.to_owned(),
+            // The two-part ids of the responses API are cut even where they would fit.
+            Self::Own | Self::Short => joined(id).unwrap_or_else(|| fitted(id, 40, Self::Short.allows(id))),
+            Self::Plain => fitted(id, 64, self.allows(id)),
+            Self::Nine if self.allows(id) => id.to_owned(),
             Self::Nine => tail(&short_hash(id), 9),
         }
     }
+
+    /// True for an id that may go as it is.
+    #[must_use]
+    pub fn allows(self, id: &str) -> bool {
+        match self {
+            Self::Own => !id.is_empty(),
+            Self::Short => !id.is_empty() && id.encode_utf16().count() <= 40,
+            Self::Plain => !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain),
+            Self::Nine => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        }
+    }
+}
+
+/// `name` as every provider takes it for the name of a tool: models call tools that nobody has offered.
+#[must_use]
+pub fn tool_name(name: &str) -> String {
+    let name: String = plain(name).chars().take(64).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// The two parts of `call|item` in one id of at most 40 characters; none for other ids.
@@ -39,7 +57,7 @@ fn joined(id: &str) -> Option<String> {
 }
 
 fn fitted(id: &str, limit: usize, fits: bool) -> String {
-    if fits && !id.is_empty() { id.to_owned() } else { marked(&plain(id), id, limit) }
+    if fits { id.to_owned() } else { marked(&plain(id), id, limit) }
 }
 
 /// As much of `start` as fits before a mark that only `id` has.
@@ -109,6 +127,12 @@ mod tests {
     }
 
     type IsLegal = fn(&str) -> bool;
+
+    #[test]
+    fn names_that_nobody_offered_are_legal() {
+        assert_eq!(["ls", "search web", "a.b:ü", ""].map(tool_name), ["ls", "search_web", "a_b__", "unnamed"]);
+        assert_eq!(tool_name(&"x".repeat(70)).len(), 64);
+    }
 
     #[test]
     fn ids_of_any_provider_are_legal_and_different_for_the_next() {

@@ -104,13 +104,23 @@ impl Call {
     }
 }
 
+/// Gives the answer to a request in the place of a provider.
+pub type Respond = Arc<dyn Fn(&Call) -> reqwest::Response + Send + Sync>;
+
 /// The HTTP client of all dialects. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Transport {
-    http: reqwest::Client,
+    line: Line,
     limits: Limits,
     pause: Pause,
     keep: Option<Arc<dyn Keep>>,
+}
+
+/// Where requests go.
+#[derive(Clone)]
+enum Line {
+    Http(reqwest::Client),
+    Nowhere(Respond),
 }
 
 impl Transport {
@@ -130,7 +140,14 @@ impl Transport {
             Some(proxy) => builder.proxy(reqwest::Proxy::http(proxy)?),
             None => builder,
         };
-        Ok(Self { http: builder.build()?, limits, pause, keep: None })
+        Ok(Self { line: Line::Http(builder.build()?), limits, pause, keep: None })
+    }
+
+    /// One that reaches nobody: `respond` answers every request. For what came over a wire once and is heard again.
+    #[must_use]
+    pub fn answered_by(respond: Respond, limits: Limits) -> Self {
+        let pause: Pause = Arc::new(|_| Box::pin(std::future::ready(())));
+        Self { line: Line::Nowhere(respond), limits, pause, keep: None }
     }
 
     /// The same with all exchanges captured, when there is somebody who keeps them.
@@ -159,17 +176,22 @@ impl Transport {
         let late = || silent(self.limits.first_byte);
         let headers = headers(call)?;
         let mut tape = Tape::begin(self.keep.as_ref(), call, &headers);
-        let request = self.http.post(&call.url).headers(headers).body(call.body.clone());
-        let sent = timeout_at(deadline, request.send()).await.map_err(|_| late());
-        let sent = sent.and_then(|sent| sent.map_err(|error| unreachable_words(&error)));
+        let sent = match &self.line {
+            Line::Http(client) => {
+                let request = client.post(&call.url).headers(headers).body(call.body.clone());
+                let sent = timeout_at(deadline, request.send()).await.map_err(|_| late());
+                sent.and_then(|sent| sent.map_err(|error| unreachable_words(&error)))
+            }
+            Line::Nowhere(respond) => Ok(respond(call)),
+        };
         let mut body = Body::begin(sent.inspect_err(|error| tape.end(error))?, tape);
         if !body.response.status().is_success() {
             return Err(refusal(body).await);
         }
-        let first = timeout_at(deadline, body.chunk()).await.map_err(|_| late());
+        let first = timeout_at(deadline, body.beginning()).await.map_err(|_| late());
         let first = first.inspect_err(|error| body.tape.end(error))?;
         let first = first.map_err(|_| ProviderError::with_words(Category::Unreachable, "it closed the connection"))?;
-        Reply::begin(body, first.unwrap_or_default(), self.limits.idle).await
+        Reply::begin(body, first, self.limits.idle).await
     }
 }
 
@@ -195,6 +217,22 @@ impl Body {
             Err(_) => self.tape.end("the connection broke"),
         }
         chunk
+    }
+
+    /// As much as tells what it is: up to its first sign that is no white space.
+    async fn beginning(&mut self) -> Result<Bytes, reqwest::Error> {
+        let mut blank = Vec::new();
+        while let Some(bytes) = self.chunk().await? {
+            let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+            if !is_blank && blank.is_empty() {
+                return Ok(bytes);
+            }
+            blank.extend_from_slice(&bytes);
+            if !is_blank {
+                break;
+            }
+        }
+        Ok(blank.into())
     }
 
     /// Appends the rest to `bytes`, up to `limit` bytes in all or to where it breaks.

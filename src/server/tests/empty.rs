@@ -141,7 +141,7 @@ async fn an_empty_turn_of_any_kind_ends_with_its_case_in_words_after_two_request
         "The model thought, and ended its turn without an answer.",
         "The model ended its turn without an answer.",
         "The model used up its limit of tokens before it came to an answer.",
-        "The answer stopped before it was finished.",
+        "The model ended its turn without an answer.",
         "The provider's filter withheld the answer (content_filter).",
     ];
     for (variant, words) in fault["stimulus"]["variants"].as_array().unwrap().iter().zip(words) {

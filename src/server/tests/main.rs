@@ -8,7 +8,10 @@
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
+//! - `cases`: both of these over the cases of any folders.
 //! - `replay`: what a record becomes in a request.
+//! - `repair`: what any record becomes in a request, however it was cut.
+//! - `signatures`: thoughts on their way back to the model that had them.
 //! - `anthropic`: servers that speak Anthropic's API in their own way.
 //! - `models`: which model is used, what it is asked, what it costs; lists and local servers.
 //! - `transport`: our own limits: failures, silence, stops, keys.
@@ -19,6 +22,7 @@
 
 mod anthropic;
 mod captures;
+mod cases;
 mod empty;
 mod faults;
 mod guard;
@@ -26,8 +30,10 @@ mod models;
 mod record;
 mod recovery;
 mod reference;
+mod repair;
 mod replay;
 mod run_loop;
+mod signatures;
 mod support;
 mod tidy;
 mod transport;

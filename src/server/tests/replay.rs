@@ -8,6 +8,8 @@ use learnharness::app::native::{Message, Seq, Stored};
 use learnharness::server::agent::context::to_llm;
 use learnharness::server::llm::Request;
 use learnharness::server::llm::catalog::{Api, Model};
+use learnharness::server::llm::options::Options;
+use learnharness::server::llm::thinking::ThinkingLevel;
 use learnharness::server::llm::transport::Limits;
 use serde_json::{Value, json};
 
@@ -88,6 +90,66 @@ async fn however_a_record_was_cut_each_call_is_answered_once_right_after_it() {
             assert_eq!(told(&messages), wanted, "{} {messages}", variant["name"]);
         }
     }
+}
+
+#[tokio::test]
+async fn an_id_that_comes_again_keeps_its_calls_apart_and_each_with_its_result() {
+    let call = |text: &str| json!({"role": "assistant", "text": text, "calls": [["call_0", "ls", {"path": "."}]]});
+    let result = |text: &str| json!({"role": "tool", "id": "call_0", "text": text});
+    let user = |text: &str| json!({"role": "user", "text": text});
+    let twice = json!({"role": "assistant", "text": "two", "calls": [["call_0", "ls", {}], ["call_0", "ls", {}]]});
+    let interrupted = "Interrupted; effects unknown.";
+    let cases = [
+        (
+            json!([user("u"), call("one"), result("a"), call("two"), result("b"), call("three"), result("c")]),
+            "u | one +call_0 | call_0=a | two +call_0_2 | call_0_2=b | three +call_0_3 | call_0_3=c".to_owned(),
+        ),
+        (
+            json!([user("u"), call("one"), call("two"), result("b"), user("v")]),
+            format!("u | one +call_0 | call_0={interrupted} | two +call_0_2 | call_0_2=b | v"),
+        ),
+        (
+            json!([user("u"), twice, result("a"), result("b")]),
+            "u | two +call_0 +call_0_2 | call_0=a | call_0_2=b".to_owned(),
+        ),
+        (
+            json!([user("u"), result("early"), call("one"), call("two"), result("b"), result("too many")]),
+            "u | one +call_0 | call_0=too many | two +call_0_2 | call_0_2=b".to_owned(),
+        ),
+    ];
+    for (short, wanted) in cases {
+        for api in APIS {
+            let messages = sent(api, &record(&short), |model| model).await;
+            assert_eq!(told(&messages), wanted, "{messages}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_another_model_began_goes_on_without_thinking() {
+    let user = json!({"role": "user", "text": "u"});
+    let thinks = |model: Model| Model { reasoning: true, ..model };
+    let call = |model: &str, id: &str| {
+        json!({"role": "assistant", "api": "anthropic-messages", "model": model, "thinking": [["Hm.", "c2ln"]], "text": "t",
+            "calls": [[id, "ls", {}]]})
+    };
+    let result = |id: &str| json!({"role": "tool", "id": id, "text": "a"});
+    let short = |first: &str| json!([user, call(first, "c1"), result("c1"), call("acme/think-1", "c2"), result("c2")]);
+    for (first, thinking, thoughts) in [("acme/think-1", "enabled", 2), ("other", "disabled", 0)] {
+        let body = sent_thinking(&record(&short(first)), thinks).await;
+        let kept = body["messages"].to_string().matches("\"thinking\":\"Hm.\"").count();
+        assert_eq!((&body["thinking"]["type"], kept), (&json!(thinking), thoughts), "{body}");
+    }
+}
+
+/// The body of a request to Anthropic's API for an answer with thinking; the provider judges it.
+async fn sent_thinking(record: &[Stored], change: impl Fn(Model) -> Model) -> Value {
+    let provider = Provider::start([Reply::status(400, "")]).await;
+    let model = change(model(Api::AnthropicMessages, &provider));
+    let options = Options { thinking: ThinkingLevel::Low, ..Options::default() };
+    let request = Request { model, messages: to_llm(record), options, ..ask(&provider) };
+    play(&*speaker(Api::AnthropicMessages, Limits { retries: 0, ..Limits::default() }), request, &provider, None).await;
+    provider.requests()[0].body.clone()
 }
 
 /// The messages of the request that a record makes; the provider judges them.

@@ -179,6 +179,9 @@ impl Grouping {
             Marker::Retry { replaces } => self.hide(replaces),
             Marker::Notice { kind: NoticeKind::EmptyAnswer } if self.fold_empty() => {}
             Marker::Notice { kind } => self.line(seq, Body::Notice(kind.into())),
+            Marker::CutPrompt { counted, estimated } => {
+                self.line(seq, Body::Notice(Notice::CutPrompt { counted, estimated }));
+            }
             Marker::Hint { tool_call_id } => self.remark(&tool_call_id, Remark::Hinted),
             Marker::Objection { tool_call_id, reason } => self.remark(&tool_call_id, Remark::Objection(reason)),
             Marker::Judgement { tool_call_id, verdict, reason } => {

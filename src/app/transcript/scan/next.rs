@@ -161,7 +161,10 @@ impl<'a> Scan<'a> {
             ) => self.owed = true,
             Some(
                 Marker::PlanBlock { .. }
-                | Marker::Notice { kind: NoticeKind::TurnCap | NoticeKind::Storage }
+                | Marker::Notice {
+                    kind: NoticeKind::TurnCap | NoticeKind::Storage | NoticeKind::Loop | NoticeKind::CallAsText,
+                }
+                | Marker::CutPrompt { .. }
                 | Marker::Hint { .. }
                 | Marker::Objection { .. }
                 | Marker::Judgement { .. },

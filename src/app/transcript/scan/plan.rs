@@ -76,6 +76,7 @@ impl<'a> Scan<'a> {
                 | Marker::Interrupted
                 | Marker::Retry { .. }
                 | Marker::Notice { .. }
+                | Marker::CutPrompt { .. }
                 | Marker::Hint { .. }
                 | Marker::Objection { .. }
                 | Marker::Judgement { .. },

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::app::native::event::ToolCallEntry;
 use crate::app::native::message::{KnownBlock, TextBlock, ThinkingBlock, ToolCall};
@@ -19,7 +19,7 @@ use crate::server::llm::listen::{Answer, Flow};
 use crate::server::llm::prices::CACHE_WRITE_1H;
 use crate::server::llm::sse;
 
-use super::event::{Delta, Event, Head, Opening, RawUsage, Tail};
+use super::event::{Delta, Event, Head, Opening, RawUsage, Tail, Whole};
 
 /// What a person reads in the place of thinking that the provider has sealed.
 const REDACTED: &str = "[Reasoning redacted]";
@@ -32,12 +32,14 @@ pub(super) struct Said {
     ids: HashSet<String>,
     /// How the provider said that it ended.
     finish: Option<Result<StopReason, ProviderError>>,
+    /// The provider said that nothing follows.
+    is_over: bool,
 }
 
 /// A block that has begun: where it stands in the message, and the provider's number for it.
 struct OpenBlock {
     at: usize,
-    index: u64,
+    index: Option<u64>,
     halves: Halves,
 }
 
@@ -57,13 +59,17 @@ impl Answer for Said {
             Event::ContentBlockStart { index, content_block } => self.open(index, content_block, out),
             Event::ContentBlockDelta { index, delta } => self.delta(index, delta, has_halves, out),
             Event::ContentBlockStop { index } => {
-                if let Some(at) = self.open.iter().position(|block| block.index == index) {
+                if let Some(at) = self.find(index) {
                     let block = self.open.remove(at);
                     self.close_block(block, out);
                 }
             }
             Event::MessageDelta { delta, usage } => self.finish(delta, usage),
-            Event::MessageStop => return Ok(Flow::Done),
+            Event::MessageStop => {
+                self.is_over = true;
+                return Ok(Flow::Done);
+            }
+            Event::Message(whole) => self.take(whole, out),
             Event::Ping => return Ok(Flow::Ping),
             Event::Error | Event::Other => {}
         }
@@ -77,6 +83,10 @@ impl Answer for Said {
         match self.finish.take() {
             Some(Ok(reason)) => self.end_with(reason, None),
             Some(Err(error)) => self.fail(&error),
+            None if self.is_over && !self.has_open_call() => {
+                let calls = self.message().tool_calls().next().is_some();
+                self.end_with(if calls { StopReason::ToolUse } else { StopReason::Stop }, None)
+            }
             None => self.fail(&ProviderError::new(Category::Unfinished)),
         }
     }
@@ -101,7 +111,32 @@ impl Said {
             timestamp,
             ..AssistantMessage::default()
         };
-        Self { model, draft: Draft::new(message), open: Vec::new(), ids: HashSet::new(), finish: None }
+        Self { model, draft: Draft::new(message), open: Vec::new(), ids: HashSet::new(), finish: None, is_over: false }
+    }
+
+    /// Where among the open blocks the one of this number is; without a number the last one. Some servers number all of
+    /// them 0, and never say that one has ended.
+    fn find(&self, index: Option<u64>) -> Option<usize> {
+        self.open.iter().rposition(|block| index.is_none() || block.index == index)
+    }
+
+    fn has_open_call(&self) -> bool {
+        self.open.iter().any(|block| self.draft.call(block.at).is_some())
+    }
+
+    fn take(&mut self, whole: Whole, out: &mut Vec<StreamEvent>) {
+        self.begin(whole.head);
+        for block in whole.content {
+            let count = self.open.len();
+            self.open(None, block, out);
+            if self.open.len() > count
+                && let Some(block) = self.open.pop()
+            {
+                self.close_block(block, out);
+            }
+        }
+        self.finish(whole.tail, None);
+        self.is_over = true;
     }
 
     fn end_with(mut self, reason: StopReason, words: Option<String>) -> StreamEvent {
@@ -153,7 +188,7 @@ impl Said {
         });
     }
 
-    fn open(&mut self, index: u64, opening: Opening, out: &mut Vec<StreamEvent>) {
+    fn open(&mut self, index: Option<u64>, opening: Opening, out: &mut Vec<StreamEvent>) {
         let at = self.draft.message().content.len();
         let event = match opening {
             Opening::Text { text } => {
@@ -169,11 +204,18 @@ impl Said {
                 self.think(ThinkingBlock { thinking, redacted: Some(true), ..ThinkingBlock::default() }, data)
             }
             Opening::ToolUse { id, name, input } => {
+                // What is no object is read as if it had been streamed.
+                let (arguments, text) = match input {
+                    Value::Object(_) => (input, String::new()),
+                    Value::Null => (json!({}), String::new()),
+                    Value::String(text) => (json!({}), text),
+                    other => (json!({}), other.to_string()),
+                };
                 let call = ToolCall {
-                    id,
-                    name,
-                    arguments: Value::Object(input.unwrap_or_default()),
-                    partial_args: Some(String::new()),
+                    id: id.unwrap_or_default(),
+                    name: name.unwrap_or_default(),
+                    arguments,
+                    partial_args: Some(text),
                     ..ToolCall::default()
                 };
                 self.draft.open_with(AssistantEvent::ToolCallStart { content_index: at }, call.into())
@@ -191,8 +233,8 @@ impl Said {
         self.draft.open_with(AssistantEvent::ThinkingStart { content_index }, block)
     }
 
-    fn delta(&mut self, index: u64, delta: Delta, has_halves: bool, out: &mut Vec<StreamEvent>) {
-        let Some(open) = self.open.iter_mut().find(|block| block.index == index) else { return };
+    fn delta(&mut self, index: Option<u64>, delta: Delta, has_halves: bool, out: &mut Vec<StreamEvent>) {
+        let Some(open) = self.find(index).and_then(|at| self.open.get_mut(at)) else { return };
         let content_index = open.at;
         let Some(Block::Known(block)) = self.draft.message().content.get(content_index) else { return };
         let event = match (block, delta) {
@@ -262,7 +304,8 @@ impl Said {
     }
 }
 
-/// What the provider's word for the end means. A new word may mean anything, so it is an error.
+/// What the provider's word for the end means. Servers have words of their own for an ordinary end; the word itself is
+/// kept.
 fn reason(word: &str, explanation: Option<String>) -> Result<StopReason, ProviderError> {
     let failed = |category| ProviderError { code: Some(word.to_owned()), ..ProviderError::new(category) };
     match word {
@@ -270,6 +313,6 @@ fn reason(word: &str, explanation: Option<String>) -> Result<StopReason, Provide
         "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::Length),
         "tool_use" => Ok(StopReason::ToolUse),
         "refusal" | "sensitive" => Err(ProviderError { words: explanation, ..failed(Category::Filtered) }),
-        _ => Err(failed(Category::Reported)),
+        _ => Ok(StopReason::Stop),
     }
 }

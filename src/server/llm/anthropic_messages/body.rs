@@ -17,11 +17,17 @@ const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
 /// The JSON body of a streaming request.
 pub(super) fn body(request: &Request) -> Value {
     let (model, options) = (&request.model, &request.options);
-    let thinking = Thinking::of(request);
     let mark = mark(request);
+    let mut chat = messages::messages(request, mark.as_ref());
+    let thinking = Thinking::of(request);
+    let refused = thinking.mode == Mode::Budget && !messages::can_think(&chat);
+    let thinking = if refused { Thinking::off(request) } else { thinking };
+    if refused || thinking.thinking == Some(json!({"type": "disabled"})) {
+        messages::forget_thoughts(&mut chat);
+    }
     let mut body = json!({
         "model": model.id,
-        "messages": messages::messages(request, mark.as_ref()),
+        "messages": chat,
         "max_tokens": thinking.max_tokens,
         "stream": true,
     });

@@ -4,7 +4,7 @@
 //! nobody can say what was lost with it.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::app::native::partial::parse_repaired;
 use crate::server::llm::error::{Category, ProviderError};
@@ -18,15 +18,15 @@ pub(super) enum Event {
         message: Head,
     },
     ContentBlockStart {
-        index: u64,
+        index: Option<u64>,
         content_block: Opening,
     },
     ContentBlockDelta {
-        index: u64,
+        index: Option<u64>,
         delta: Delta,
     },
     ContentBlockStop {
-        index: u64,
+        index: Option<u64>,
     },
     MessageDelta {
         #[serde(default)]
@@ -34,6 +34,8 @@ pub(super) enum Event {
         usage: Option<RawUsage>,
     },
     MessageStop,
+    /// A whole message, as a server sends it that streams nothing.
+    Message(Whole),
     Ping,
     Error,
     #[serde(other)]
@@ -47,6 +49,16 @@ pub(super) struct Head {
     pub(super) id: Option<String>,
     pub(super) model: Option<String>,
     pub(super) usage: Option<RawUsage>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Whole {
+    #[serde(flatten)]
+    pub(super) head: Head,
+    #[serde(default)]
+    pub(super) content: Vec<Opening>,
+    #[serde(flatten)]
+    pub(super) tail: Tail,
 }
 
 /// A block as it begins; some servers put all of it there.
@@ -67,11 +79,10 @@ pub(super) enum Opening {
         data: String,
     },
     ToolUse {
+        id: Option<String>,
+        name: Option<String>,
         #[serde(default)]
-        id: String,
-        #[serde(default)]
-        name: String,
-        input: Option<Map<String, Value>>,
+        input: Value,
     },
     #[serde(other)]
     Other,
@@ -160,7 +171,9 @@ impl Event {
         let value = serde_json::from_str::<Value>(&event.data).ok().map(|value| (value, false));
         let value = value.or_else(|| Some((serde_json::from_str(&halves::hide(&event.data)?).ok()?, true)));
         let value = value.or_else(|| Some((parse_repaired(&event.data)?, false)));
-        if event.name == "error" || value.as_ref().is_some_and(|(value, _)| value["type"] == "error") {
+        let is_error =
+            |value: &Value| value["type"] == "error" || (value["type"].is_null() && !value["error"].is_null());
+        if event.name == "error" || value.as_ref().is_some_and(|(value, _)| is_error(value)) {
             return Err(match value {
                 Some((value, _)) => ProviderError::reported(&value),
                 None => ProviderError::with_words(Category::Reported, &event.data),

@@ -79,8 +79,62 @@ fn answer_content(message: &AssistantMessage, empty_signature: bool) -> Option<V
         Block::Known(KnownBlock::Text(_)) => part(block),
         Block::Known(KnownBlock::Image(_)) | Block::Other(_) => None,
     };
-    let blocks: Vec<Value> = message.content.iter().filter_map(block).collect();
+    let blocks = in_order(message.content.iter().filter_map(block).collect());
     (!blocks.is_empty()).then(|| blocks.into())
+}
+
+/// The blocks of an answer in an order that the API takes: no text behind a call, thinking first if at all, and never
+/// last. The model's own thinking keeps its places.
+fn in_order(mut blocks: Vec<Value>) -> Vec<Value> {
+    if let Some(call) = blocks.iter().position(|block| block["type"] == "tool_use") {
+        let calls = blocks.split_off(call);
+        let (texts, rest): (Vec<Value>, Vec<Value>) = calls.into_iter().partition(|block| block["type"] == "text");
+        blocks.extend(texts.into_iter().chain(rest));
+    }
+    while blocks.last().is_some_and(is_thought) {
+        blocks.pop();
+    }
+    if blocks.first().is_some_and(|block| !is_thought(block)) {
+        blocks.retain(|block| !is_thought(block));
+    }
+    blocks
+}
+
+fn is_thought(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+/// True when a model that thinks can go on: either a new turn begins, or the turn that waits for its next answer began
+/// with thinking. One that another model began did not.
+pub(super) fn can_think(chat: &[Value]) -> bool {
+    let first = turn(chat).find_map(|at| chat[at]["content"].as_array().filter(|_| chat[at]["role"] == "assistant"));
+    first.and_then(|blocks| blocks.first()).is_none_or(is_thought)
+}
+
+/// Takes the thinking out of the turn that waits for its next answer: a model that may not think is not shown it.
+pub(super) fn forget_thoughts(chat: &mut [Value]) {
+    for at in turn(chat) {
+        if let Some(blocks) = chat[at]["content"].as_array_mut() {
+            blocks.retain(|block| !is_thought(block));
+        }
+    }
+}
+
+/// The messages since a user last spoke without bringing results; none when the user has just done so.
+fn turn(chat: &[Value]) -> std::ops::Range<usize> {
+    let has_results = |message: &Value| {
+        let mut blocks = message["content"].as_array().into_iter().flatten();
+        blocks.any(|block| block["type"] == "tool_result")
+    };
+    let (mut start, mut end) = (0, 0);
+    // The API joins what one says in a row, so words behind results belong to them.
+    for row in chat.chunk_by(|one, next| one["role"] == next["role"]) {
+        end += row.len();
+        if row[0]["role"] == "user" && !row.iter().any(has_results) {
+            start = end;
+        }
+    }
+    start..chat.len()
 }
 
 /// Thinking goes back with its signature; without one only where a server accepts that.
@@ -105,7 +159,12 @@ fn result(message: &ToolResultMessage) -> Value {
         }
         Value::from(blocks)
     } else {
-        message.text().into()
+        match message.text() {
+            // The API refuses an error without words, and blank words always.
+            text if text.trim().is_empty() && message.is_error => "(no tool output)".into(),
+            text if text.trim().is_empty() => "".into(),
+            text => text.into(),
+        }
     };
     json!({
         "type": "tool_result",

@@ -33,16 +33,11 @@ pub(super) enum Mode {
 impl Thinking {
     pub(super) fn of(request: &Request) -> Self {
         let model = &request.model;
-        let limit = match answer_limit(request) {
-            0 => UNKNOWN_LIMIT,
-            limit => limit,
-        };
+        let limit = limit(request);
         let level = request.options.thinking;
         let level = if level == ThinkingLevel::Off { level } else { model.clamp(level) };
         if level == ThinkingLevel::Off {
-            let can_say = model.reasoning && model.levels.get(&ThinkingLevel::Off) != Some(&None);
-            let thinking = can_say.then(|| json!({"type": "disabled"}));
-            return Self { max_tokens: limit, thinking, output: None, mode: Mode::Off };
+            return Self::off(request);
         }
         if model.compat.force_adaptive_thinking == Some(true) {
             let effort = match model.levels.get(&level).and_then(Option::as_deref) {
@@ -61,6 +56,21 @@ impl Thinking {
         let (max_tokens, budget) = fit(request, limit, level.budget());
         let thinking = json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"});
         Self { max_tokens, thinking: Some(thinking), output: None, mode: Mode::Budget }
+    }
+
+    /// None at all.
+    pub(super) fn off(request: &Request) -> Self {
+        let model = &request.model;
+        let can_say = model.reasoning && model.levels.get(&ThinkingLevel::Off) != Some(&None);
+        let thinking = can_say.then(|| json!({"type": "disabled"}));
+        Self { max_tokens: limit(request), thinking, output: None, mode: Mode::Off }
+    }
+}
+
+fn limit(request: &Request) -> u64 {
+    match answer_limit(request) {
+        0 => UNKNOWN_LIMIT,
+        limit => limit,
     }
 }
 

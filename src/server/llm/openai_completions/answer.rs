@@ -41,6 +41,8 @@ pub(super) struct Chat {
     says_finish: bool,
     /// How the provider said that it ended.
     finish: Option<Result<StopReason, ProviderError>>,
+    /// The provider said that nothing follows.
+    is_over: bool,
     /// Usage that came before the finish. Some servers send it with every chunk; it is applied once, at the end, so
     /// that it does not make every update carry the message.
     early_usage: Option<Usage>,
@@ -65,7 +67,14 @@ impl Answer for Chat {
 
     fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
         if event.data.trim() == "[DONE]" {
+            self.is_over = true;
             return Ok(Flow::Done);
+        }
+        if event.name == "error" {
+            return Err(match serde_json::from_str(&event.data) {
+                Ok(error) => ProviderError::reported(&error),
+                Err(_) => ProviderError::with_words(Category::Reported, &event.data),
+            });
         }
         let Some(chunk) = Chunk::read(&event.data)? else { return Ok(Flow::More) };
         if let Some(error) = &chunk.error {
@@ -125,7 +134,10 @@ impl Answer for Chat {
         match self.finish.take() {
             Some(Ok(reason)) => self.end_with(reason, None),
             Some(Err(error)) => self.fail(&error),
-            None if self.says_finish => self.fail(&ProviderError::new(Category::Unfinished)),
+            // A call that nobody said is whole may be cut off; a text is there to be read.
+            None if self.says_finish && !(self.is_over && self.calls.is_empty()) => {
+                self.fail(&ProviderError::new(Category::Unfinished))
+            }
             None if self.calls.is_empty() => self.end_with(StopReason::Stop, None),
             None => self.end_with(StopReason::ToolUse, None),
         }
@@ -164,6 +176,7 @@ impl Chat {
             named: false,
             says_finish,
             finish: None,
+            is_over: false,
             early_usage: None,
             reported_cost: None,
         }

@@ -9,13 +9,13 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Adds a piece: text and summary go on in the last entry of their kind, anything encrypted stands alone. False,
+    /// Adds a piece: text and summary go on in the last entry if that is theirs, anything encrypted stands alone. False,
     /// and nothing added, for a piece of an unknown shape.
     pub(super) fn add(&mut self, piece: Value) -> bool {
         let (true, Value::Object(piece)) = (is_detail(&piece), piece) else { return false };
         let field = text_field(&piece);
         match (self.entries.last_mut(), field) {
-            (Some(last), Some(field)) if last.get("type") == piece.get("type") => join(last, &piece, field),
+            (Some(last), Some(field)) if goes_on(last, &piece) => join(last, &piece, field),
             _ => self.entries.push(piece),
         }
         true
@@ -75,6 +75,15 @@ fn is_detail(piece: &Value) -> bool {
         }
 }
 
+/// True when `piece` belongs to `entry`: it is of the same type, and of the same number and id where both have one.
+fn goes_on(entry: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
+    let agree = |name: &str| match (entry.get(name), piece.get(name)) {
+        (None | Some(Value::Null), _) | (_, None | Some(Value::Null)) => true,
+        (one, other) => one == other,
+    };
+    entry.get("type") == piece.get("type") && agree("index") && agree("id")
+}
+
 /// Adds the text of `piece` to `entry`, and the fields that the entry has not got.
 fn join(entry: &mut Map<String, Value>, piece: &Map<String, Value>, field: &str) {
     if let (Some(Value::String(text)), Some(Value::String(more))) = (entry.get_mut(field), piece.get(field)) {
@@ -112,6 +121,21 @@ mod tests {
             ],
             Some(
                 r#"[{"type":"reasoning.text","text":"We add.","index":0,"signature":"S=="},{"type":"reasoning.encrypted","data":"A"},{"type":"reasoning.encrypted","data":"B"}]"#,
+            ),
+        );
+    }
+
+    #[test]
+    fn thoughts_of_different_numbers_keep_their_own_signatures() {
+        check(
+            &[
+                json!({"type": "reasoning.text", "text": "One", "index": 0}),
+                json!({"type": "reasoning.text", "text": "", "signature": "S1", "index": 0}),
+                json!({"type": "reasoning.text", "text": "Two", "index": 1}),
+                json!({"type": "reasoning.text", "text": "", "signature": "S2", "index": 1}),
+            ],
+            Some(
+                r#"[{"type":"reasoning.text","text":"One","index":0,"signature":"S1"},{"type":"reasoning.text","text":"Two","index":1,"signature":"S2"}]"#,
             ),
         );
     }

@@ -123,10 +123,10 @@ impl Writer<'_> {
     fn result(&self, message: &ToolResultMessage) -> Value {
         let text = message.text();
         let has_images = message.content.iter().any(|block| matches!(block, Block::Known(KnownBlock::Image(_))));
-        let content = match text.as_str() {
+        let content = match text.trim() {
             "" if has_images => "(see attached image)",
             "" => "(no tool output)",
-            text => text,
+            _ => &text,
         };
         let mut chat = json!({"role": "tool", "content": content, "tool_call_id": message.tool_call_id});
         if self.quirks.tool_result_name && !message.tool_name.is_empty() {
@@ -146,7 +146,9 @@ impl Writer<'_> {
 
 fn part(block: &Block) -> Option<Value> {
     match block {
-        Block::Known(KnownBlock::Text(block)) => Some(json!({"type": "text", "text": block.text})),
+        Block::Known(KnownBlock::Text(block)) => {
+            (!block.text.trim().is_empty()).then(|| json!({"type": "text", "text": block.text}))
+        }
         Block::Known(KnownBlock::Image(block)) => Some(image(block)),
         Block::Known(KnownBlock::Thinking(_) | KnownBlock::ToolCall(_)) | Block::Other(_) => None,
     }

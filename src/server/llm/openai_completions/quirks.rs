@@ -88,7 +88,7 @@ impl Quirks {
             ids: match host {
                 Host::OpenAi => IdRule::Short,
                 Host::Mistral => IdRule::Nine,
-                _ => IdRule::Any,
+                _ => IdRule::Own,
             },
         }
     }

@@ -1,5 +1,6 @@
 //! What a case scripts: the provider's replies, the model and the wishes of a request, the tools.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -107,9 +108,12 @@ pub(super) fn prompts(prompt: &Value) -> Vec<Message> {
 /// Calls that tools got, in the order of their starts.
 pub(super) type Executions = Arc<Mutex<Vec<Value>>>;
 
-/// The case's tools, by their scripts. A tool that ends a run for the case ends it here.
+/// The case's tools, by their scripts. A tool that ends a run for the case ends it here. As in a registry, no two have
+/// one name where the provider refuses that.
 pub(super) fn tools(case: &Value, executions: &Executions) -> Vec<Arc<dyn Tool>> {
-    items(&case["tools"]).map(|spec| tool(case, spec, executions)).collect()
+    let mut names = HashSet::new();
+    let tools = items(&case["tools"]).filter(|spec| names.insert(&spec["name"]) || case["api"] != "anthropic-messages");
+    tools.map(|spec| tool(case, spec, executions)).collect()
 }
 
 fn tool(case: &Value, spec: &Value, executions: &Executions) -> Arc<dyn Tool> {

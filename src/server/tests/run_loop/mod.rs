@@ -1,5 +1,7 @@
 //! The agent loop alone: a scripted model, scripted tools, and the events that come of it.
 
+mod faults;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -475,11 +477,11 @@ async fn stopping_while_tools_run_gives_them_their_grace_and_makes_no_other_requ
         &log[log.iter().position(|line| line == "start b").unwrap()..],
         "start b
         end a tidied up
-        end! b Operation aborted
+        end! b Interrupted; effects unknown.
         message_start result tidy#a tidied up
         message_end result tidy#a tidied up
-        message_start result! deaf#b Operation aborted
-        message_end result! deaf#b Operation aborted
+        message_start result! deaf#b Interrupted; effects unknown.
+        message_end result! deaf#b Interrupted; effects unknown.
         turn_end 2
         turn_start
         message_start assistant

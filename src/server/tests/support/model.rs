@@ -1,7 +1,6 @@
 //! A model driven by hand: a test awaits the requests that the loop makes and says, piece by piece, what comes back.
 //! Every request is judged: a provider would refuse one that is out of order.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use async_stream::stream;
@@ -17,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::judge::faults_of;
 use super::soon;
 
 /// The hand that drives the model.
@@ -59,7 +59,8 @@ impl Hand {
         let mut asked = self.asked.lock().unwrap().take().expect("one request at a time is awaited");
         let request = soon("a request to the model", asked.recv()).await.expect("the loop is gone");
         *self.asked.lock().unwrap() = Some(asked);
-        judge(&request.request);
+        let faults = faults_of(&request.request).await;
+        assert!(faults.is_empty(), "a provider would refuse: {faults:#?}");
         request
     }
 
@@ -206,35 +207,6 @@ pub(crate) fn line(message: &Message) -> String {
         }
         Message::Custom(custom) => format!("marker {}", custom.custom_type),
     }
-}
-
-/// What every provider demands: each call has one result right after its message, no result stands alone, no id comes
-/// twice, only the three roles are there, and the assistant does not have the last word.
-pub(crate) fn judge(request: &Request) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut seen = HashSet::new();
-    for message in &request.messages {
-        if !matches!(message, Message::ToolResult(_)) {
-            assert!(open.is_empty(), "calls without a result: {open:?}");
-        }
-        match message {
-            Message::Assistant(answer) => {
-                for call in answer.tool_calls() {
-                    assert!(seen.insert(&call.id), "the call id {} comes twice", call.id);
-                    open.push(&call.id);
-                }
-            }
-            Message::ToolResult(result) => {
-                let place = open.iter().position(|id| *id == result.tool_call_id);
-                open.remove(place.unwrap_or_else(|| panic!("{} is no open call", result.tool_call_id)));
-                assert!(!result.is_posed_placeholder(), "a placeholder was sent");
-            }
-            Message::User(user) => assert!(!user.content.text().trim().is_empty(), "an empty user message"),
-            Message::Custom(custom) => panic!("a marker was sent: {}", custom.custom_type),
-        }
-    }
-    assert!(open.is_empty(), "calls without a result: {open:?}");
-    assert!(!matches!(request.messages.last(), Some(Message::Assistant(_)) | None), "{:?}", request.messages.last());
 }
 
 struct Driven {

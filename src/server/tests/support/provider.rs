@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use learnharness::server::llm::catalog::Api;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -14,8 +15,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::judge::judge;
+
 /// Between two beats of [`End::Beat`].
-const BEAT: std::time::Duration = std::time::Duration::from_millis(5);
+pub(crate) const BEAT: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// The provider; its connections close when it is dropped.
 pub(crate) struct Provider {
@@ -190,62 +193,6 @@ impl Drop for Provider {
     }
 }
 
-/// What is wrong with the messages of a request: calls without results, results without calls, empty answers.
-fn judge(body: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut open: Vec<String> = Vec::new();
-    for message in body["messages"].as_array().into_iter().flatten() {
-        let results = results(message);
-        for id in &results {
-            match open.iter().position(|known| known == id) {
-                Some(at) => drop(open.remove(at)),
-                None => faults.push(format!("a result without its call: {id}")),
-            }
-        }
-        if results.is_empty() {
-            faults.extend(open.drain(..).map(|id| format!("a call without a result: {id}")));
-        }
-        let (calls, is_sound) = calls(message);
-        if !is_sound || calls.iter().any(String::is_empty) {
-            faults.push(format!("a broken call: {message}"));
-        }
-        if calls.is_empty() && (message["content"].is_null() || message["content"] == serde_json::json!([])) {
-            faults.push(format!("an empty message: {message}"));
-        }
-        for id in calls {
-            if open.contains(&id) {
-                faults.push(format!("a call id that comes twice: {id}"));
-            }
-            open.push(id);
-        }
-    }
-    faults.extend(open.drain(..).map(|id| format!("a call without a result: {id}")));
-    faults
-}
-
-/// The ids of the calls that a message answers, in either API.
-fn results(message: &Value) -> Vec<String> {
-    let text = |id: &Value| id.as_str().unwrap_or_default().to_owned();
-    if message["role"] == "tool" {
-        return vec![text(&message["tool_call_id"])];
-    }
-    let blocks = message["content"].as_array().into_iter().flatten();
-    blocks.filter(|block| block["type"] == "tool_result").map(|block| text(&block["tool_use_id"])).collect()
-}
-
-/// The ids of the calls that a message makes, in either API, and whether the arguments of all of them are objects.
-fn calls(message: &Value) -> (Vec<String>, bool) {
-    let chat = message["tool_calls"].as_array().into_iter().flatten().map(|call| {
-        let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-        (call, serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()))
-    });
-    let blocks = message["content"].as_array().into_iter().flatten();
-    let blocks = blocks.filter(|block| block["type"] == "tool_use").map(|call| (call, call["input"].is_object()));
-    let calls: Vec<_> = chat.chain(blocks).collect();
-    let ids = calls.iter().map(|(call, _)| call["id"].as_str().unwrap_or_default().to_owned()).collect();
-    (ids, calls.iter().all(|(_, is_sound)| *is_sound))
-}
-
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -257,7 +204,8 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     stream.set_nodelay(true).unwrap();
     let (mut read, write) = stream.into_split();
     if let Some(request) = receive(&mut read).await {
-        shared.faults.lock().unwrap().extend(judge(&request.body));
+        let api = if request.url.ends_with("/messages") { Api::AnthropicMessages } else { Api::OpenAiCompletions };
+        shared.faults.lock().unwrap().extend(judge(api, &request.body));
         shared.requests.lock().unwrap().push(request);
         shared.asked.send_modify(|asked| *asked += 1);
         let reply = shared.replies.lock().unwrap().pop_front();

@@ -1,13 +1,16 @@
 //! A list of known differences, held against what differs.
 
+/// Names of what differs on purpose, each with its reason.
+pub(crate) type Listed = &'static [(&'static str, &'static str)];
+
 /// Collects what differs; each difference must stand in the list with its reason, and each entry must differ.
 pub(crate) struct Report {
-    listed: &'static [(&'static str, &'static str)],
+    listed: Listed,
     wrong: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn new(listed: &'static [(&'static str, &'static str)]) -> Self {
+    pub(crate) fn new(listed: Listed) -> Self {
         Self { listed, wrong: Vec::new() }
     }
 
