@@ -204,8 +204,12 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     stream.set_nodelay(true).unwrap();
     let (mut read, write) = stream.into_split();
     if let Some(request) = receive(&mut read).await {
-        let api = if request.url.ends_with("/messages") { Api::AnthropicMessages } else { Api::OpenAiCompletions };
-        shared.faults.lock().unwrap().extend(judge(api, &request.body));
+        let path = request.url.split('?').next().unwrap_or_default();
+        let asked = [("/messages", Api::AnthropicMessages), ("/chat/completions", Api::OpenAiCompletions)];
+        // What else is asked for, such as a list of models, has no rules.
+        if let Some((_, api)) = asked.into_iter().find(|(end, _)| path.ends_with(end)) {
+            shared.faults.lock().unwrap().extend(judge(api, &request.body));
+        }
         shared.requests.lock().unwrap().push(request);
         shared.asked.send_modify(|asked| *asked += 1);
         let reply = shared.replies.lock().unwrap().pop_front();
