@@ -1,19 +1,27 @@
 //! Messages: appended and read, never changed.
 
 use sqlx::SqliteConnection;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Store, StoreError};
 use crate::app::native::{Message, Seq, Stored};
 
 impl Store {
-    /// The messages after `after`, in order.
+    /// The messages after `after`, in order. Read on a task of its own: a reader whose client takes nothing more stops
+    /// waiting in the middle, and must not hold a connection for as long.
     ///
     /// # Errors
     /// `NoChat` when there is none by that id.
     pub async fn messages(&self, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
-        let mut connection = self.readers.acquire().await?;
-        exists(&mut connection, chat).await?;
-        read(&mut connection, chat, after).await
+        let (readers, chat) = (self.readers.clone(), chat.to_owned());
+        let work = async move {
+            let mut connection = readers.acquire().await?;
+            exists(&mut connection, &chat).await?;
+            read(&mut connection, &chat, after).await
+        };
+        #[expect(clippy::disallowed_methods, reason = "the handle aborts with its caller, which owns it")]
+        let task = AbortOnDropHandle::new(tokio::spawn(work));
+        task.await.map_err(|_| StoreError::Database(sqlx::Error::WorkerCrashed))?
     }
 
     /// The position of the last message.
@@ -99,4 +107,24 @@ async fn insert(connection: &mut SqliteConnection, chat: &str, body: &str, now: 
     .await?;
     sqlx::query("UPDATE chats SET updated = ? WHERE id = ?").bind(now).bind(chat).execute(connection).await?;
     Ok(Seq(seq))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_stops_waiting_in_the_middle_of_a_read_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
+        store.create_chat("chat", 0).await.unwrap();
+        let mut reads: Vec<_> = (0..8).map(|_| Box::pin(store.messages("chat", Seq::START))).collect();
+        for read in &mut reads {
+            assert!(futures::poll!(read).is_pending());
+        }
+        let read = tokio::time::timeout(Duration::from_secs(10), store.messages("chat", Seq::START)).await;
+        assert!(read.expect("a connection is free").unwrap().is_empty());
+    }
 }

@@ -213,11 +213,11 @@ async fn asking_again_has_an_end() {
 
 #[tokio::test]
 async fn silence_has_limits_and_comments_are_silence() {
-    let short =
-        || Limits { first_byte: SECOND / 20, idle: SECOND / 20, tail: SECOND / 20, retries: 0, ..Limits::default() };
+    let short = || Limits { idle: SECOND / 20, tail: SECOND / 20, retries: 0, ..Limits::default() };
     let never = Gate::default();
     let words = "Error |  | The provider fell silent: it sent nothing for 0.05 s.";
-    check(vec![Reply::events([says("late")]).before(&never)], short(), words, 1).await;
+    let impatient = Limits { first_byte: SECOND / 20, ..short() };
+    check(vec![Reply::events([says("late")]).before(&never)], impatient, words, 1).await;
     check(vec![Reply::events([": wait\n\n"]).end(End::Hang)], short(), words, 1).await;
     let words = "Error | Start | The provider fell silent: it sent nothing for 0.05 s.";
     check(vec![Reply::events([says("Start"), ": keepalive\n\n".into()]).end(End::Hang)], short(), words, 1).await;
