@@ -115,7 +115,7 @@ test("words are followed until the learner's own reach the top, and no longer on
   const held = await heldInMidStream(model, page);
   await expect.poll(fromEnd).toBeLessThan(60);
   await page.setViewportSize({ width: 900, height: 360 });
-  await expect.poll(top).toBeLessThan(40);
+  await expect.poll(top).toBeLessThan(100);
   expect(await top()).toBeGreaterThan(0);
   await page.mouse.move(400, 100);
   await page.mouse.wheel(0, -4000);
@@ -123,6 +123,21 @@ test("words are followed until the learner's own reach the top, and no longer on
   held.open();
   await ended(page);
   expect(await page.evaluate(() => window.scrollY)).toBe(0);
+});
+
+test("who has read on to the end is not taken back", async ({ model, page }) => {
+  await page.setViewportSize({ width: 900, height: 360 });
+  model.queue(stream([...deltas(FIRST + REST), finish("stop")]));
+  await begin(page, "teach me tides");
+  await settled(page);
+  await page.mouse.move(400, 100);
+  await page.mouse.wheel(0, 4000);
+  const fromEnd = () =>
+    page.evaluate(() => document.documentElement.scrollHeight - window.scrollY - window.innerHeight);
+  await expect.poll(fromEnd).toBeLessThan(2);
+  // The page looks for news from time to time.
+  for (let looks = 0; looks < 2; looks += 1) await page.waitForResponse(/\/api\/chats\/\w+\?after=/);
+  await expect.poll(fromEnd).toBeLessThan(2);
 });
 
 test("a page that is opened in mid-stream does not jump", async ({ model, page }) => {

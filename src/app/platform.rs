@@ -5,8 +5,8 @@
 pub use crate::client::{
     clock::{Ticker, every, next_frame, sleep},
     dom::{
-        Listening, Moved, focus, focus_is_free, is_typing, is_visible, on_resize, on_scroll, on_visibility,
-        scroll_to_end,
+        Listening, Moved, document_title, focus, focus_is_free, is_typing, is_visible, on_resize, on_scroll,
+        on_visibility, scroll_to_end,
     },
     events::{Following, Told, follow},
     http::get,
@@ -33,6 +33,12 @@ mod nowhere {
     pub enum Told {
         Event(Option<Seq>, Box<AgentEvent>),
         Lost,
+    }
+
+    /// The text of the `<title>` that is sent, which leptos writes as it is.
+    #[must_use]
+    pub fn document_title(title: String) -> String {
+        title.replace('&', "&amp;").replace('<', "&lt;")
     }
 
     pub fn every(_: u32, _: impl FnMut() + 'static) -> Ticker {

@@ -8,7 +8,7 @@ use web_sys::{Document, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptio
 /// Pixels from the end that still count as being at the end.
 const NEAR_END: f64 = 120.0;
 /// Pixels that stay free above what is kept in sight.
-const ABOVE_KEPT: f64 = 16.0;
+const ABOVE_KEPT: f64 = 64.0;
 
 /// Listens for as long as it lives.
 pub struct Listening {
@@ -28,6 +28,12 @@ pub fn mark_ready() {
     if let Some(root) = document().and_then(|document| document.document_element()) {
         let _ = root.set_attribute("data-hydrated", "true");
     }
+}
+
+/// What the document is called: the browser takes any text.
+#[must_use]
+pub fn document_title(title: String) -> String {
+    title
 }
 
 /// Moves the focus to the first element that `selector` finds; the page stays where it is scrolled to.
@@ -100,8 +106,13 @@ pub fn scroll_to_end(keep: &str) {
     let Some(window) = window() else { return };
     let now = Scroll::now();
     let kept = top_of_last(keep).map_or(f64::INFINITY, |top| now.top + top - ABOVE_KEPT);
+    let target = kept.min(now.height - now.seen);
+    // Who has read on is not taken back.
+    if target <= now.top {
+        return;
+    }
     let options = ScrollToOptions::new();
-    options.set_top(kept.min(now.height - now.seen));
+    options.set_top(target);
     options.set_behavior(ScrollBehavior::Instant);
     window.scroll_to_with_scroll_to_options(&options);
 }

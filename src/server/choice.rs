@@ -103,7 +103,10 @@ impl Choice {
 }
 
 fn web_address(base_url: String) -> Result<String, ConfigError> {
-    let is_web = |url: reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    let is_web = |url: reqwest::Url| {
+        let is_plain = url.query().is_none() && url.fragment().is_none();
+        matches!(url.scheme(), "http" | "https") && url.has_host() && is_plain
+    };
     if reqwest::Url::parse(&base_url).is_ok_and(is_web) {
         return Ok(base_url);
     }

@@ -69,6 +69,11 @@ impl Config {
         let addr: SocketAddr = parse("LEARNHARNESS_ADDR", var, "127.0.0.1:3004")?;
         let pace: u64 = parse("LEARNHARNESS_LESSON_PACE_MS", var, "15")?;
         let token = var("LEARNHARNESS_TOKEN").map(Key);
+        let fits = |Key(token): &Key| token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte));
+        if token.as_ref().is_some_and(|token| !fits(token)) {
+            let reason = "may hold letters, digits and signs of ASCII only, without \" , ; and \\".to_owned();
+            return Err(ConfigError { name: "LEARNHARNESS_TOKEN", reason });
+        }
         if !addr.ip().is_loopback() && token.is_none() {
             let reason = format!("must be set to serve on {addr}, which others can reach");
             return Err(ConfigError { name: "LEARNHARNESS_TOKEN", reason });
@@ -93,8 +98,12 @@ impl Config {
 /// Names the variable that cannot be used.
 pub fn offer() -> Result<Offer, ConfigError> {
     let data = PathBuf::from(var("LEARNHARNESS_DATA").unwrap_or_else(|| "data".to_owned()));
-    // A missing file is the usual case; what the environment holds already wins.
-    let _ = dotenvy::from_path(data.join(".env"));
+    readable()?;
+    // What the environment holds already wins; a missing file is the usual case.
+    match dotenvy::from_path(data.join(".env")) {
+        Err(error) if !error.not_found() => return Err(ConfigError { name: ".env", reason: error.to_string() }),
+        Ok(()) | Err(_) => {}
+    }
     Ok(Offer { choice: Choice::read(Catalog::load(&data), &var)?, data })
 }
 
@@ -116,6 +125,19 @@ fn switch(name: &'static str, var: Vars) -> Result<bool, ConfigError> {
 fn parse<T: std::str::FromStr>(name: &'static str, var: Vars, default: &str) -> Result<T, ConfigError> {
     let text = var(name).unwrap_or_else(|| default.to_owned());
     text.parse().map_err(|_| ConfigError { name, reason: format!("{text:?} cannot be read; an example is {default}") })
+}
+
+/// A variable that cannot be read would count as absent, and with it a token or a key.
+fn readable() -> Result<(), ConfigError> {
+    let ours = |name: &str| name.starts_with("LEARNHARNESS_") || name.ends_with("_API_KEY");
+    let broken = std::env::vars_os().find(|(name, value)| name.to_str().is_some_and(ours) && value.to_str().is_none());
+    match broken {
+        Some((name, _)) => {
+            let reason = format!("{} is not UTF-8", name.to_string_lossy());
+            Err(ConfigError { name: "environment", reason })
+        }
+        None => Ok(()),
+    }
 }
 
 /// A variable that is set and not empty.
@@ -262,6 +284,16 @@ mod tests {
             &[("LEARNHARNESS_MODEL", "m"), ("LEARNHARNESS_BASE_URL", "not a url")],
             "LEARNHARNESS_BASE_URL: \"not a url\" is not a web address; an example is http://127.0.0.1:11434/v1",
         );
+        check(
+            &[("LEARNHARNESS_MODEL", "m"), ("LEARNHARNESS_BASE_URL", "http://127.0.0.1:1/v1?key=x")],
+            "LEARNHARNESS_BASE_URL: \"http://127.0.0.1:1/v1?key=x\" is not a web address; an example is http://127.0.0.1:11434/v1",
+        );
+        for token in ["a;b", "\u{fc}", "a b"] {
+            check(
+                &[("LEARNHARNESS_TOKEN", token)],
+                "LEARNHARNESS_TOKEN: may hold letters, digits and signs of ASCII only, without \" , ; and \\",
+            );
+        }
         check(
             &[("LEARNHARNESS_ADDR", "0.0.0.0:80")],
             "LEARNHARNESS_TOKEN: must be set to serve on 0.0.0.0:80, which others can reach",

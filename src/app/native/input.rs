@@ -14,7 +14,7 @@ pub fn too_long() -> String {
 /// True for a text with nothing to see in it: white space, and characters of no width.
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'))
+    text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'))
 }
 
 tagged! {

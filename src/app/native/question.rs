@@ -270,6 +270,13 @@ impl Quiz {
 }
 
 impl Graded {
+    /// What was right, for the learner; of the spellings of a short answer the first.
+    #[must_use]
+    pub fn right(&self, question: &Question) -> String {
+        let shown = if question.options().is_empty() { self.correct.len().min(1) } else { self.correct.len() };
+        self.correct[..shown].join(", ")
+    }
+
     /// The text of the result, for models only.
     #[must_use]
     pub fn for_model(&self) -> String {

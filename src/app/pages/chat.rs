@@ -66,7 +66,10 @@ fn Lesson(view: ChatView) -> impl IntoView {
         Phase::Teach => "teach",
     };
     // The document's title outlives the page by a moment.
-    let title = move || session.outline.try_with(|outline| outline.title.clone()).unwrap_or_default();
+    let title = move || {
+        let title = session.outline.try_with(|outline| outline.title.clone()).unwrap_or_default();
+        platform::document_title(title)
+    };
     let escape = move |event: leptos::ev::KeyboardEvent| {
         if event.key() == "Escape" {
             sheet.set(None);
@@ -120,8 +123,8 @@ fn SheetButton(sheet: RwSignal<Option<&'static str>>, name: &'static str, label:
     .into_any()
 }
 
-/// What the learner did last: what came after it is read from there on.
-const LAST_DONE: &str = ".said, .asked, .verdict";
+/// What the learner did last, or has to decide now: what came after it is read from there on.
+const LAST_DONE: &str = ".said, .asked, .verdict, .plan[tabindex]";
 
 /// What the page does in the browser beside showing: follow the chat, keep the end in sight, keep the list of chats true.
 fn begin(session: Session) {

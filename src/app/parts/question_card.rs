@@ -14,7 +14,8 @@ pub fn QuestionCard(card: unit::QuestionCard) -> impl IntoView {
         QuestionState::Pending => return ().into_any(),
         QuestionState::Answered(graded) if card.of_probe => ("card asked", noted(&graded)),
         QuestionState::Answered(graded) => {
-            (class_of(&graded, card.judgement.as_ref()), outcome(graded, card.judgement))
+            let right = graded.right(&card.question);
+            (class_of(&graded, card.judgement.as_ref()), outcome(graded, right, card.judgement))
         }
         QuestionState::Told(text) => ("card asked", view! { <p class="answer">{text}</p> }.into_any()),
         QuestionState::Closed => ("card asked", view! { <p class="answer">"Not answered."</p> }.into_any()),
@@ -52,7 +53,7 @@ fn noted(graded: &Graded) -> AnyView {
     }
 }
 
-fn outcome(graded: Graded, judgement: Option<Judgement>) -> AnyView {
+fn outcome(graded: Graded, right: String, judgement: Option<Judgement>) -> AnyView {
     let shown = graded.answer.shown();
     let tag = match (graded.verdict, judgement.as_ref().map(|judgement| judgement.verdict.as_str())) {
         (Verdict::Correct, _) | (Verdict::Open, Some("correct")) => "Correct.",
@@ -63,9 +64,8 @@ fn outcome(graded: Graded, judgement: Option<Judgement>) -> AnyView {
         (Verdict::NotAnswered, _) => "Not answered.",
         (Verdict::Noted, _) => "",
     };
-    let right =
-        (graded.verdict == Verdict::Wrong || graded.verdict == Verdict::DontKnow).then(|| graded.correct.join(", "));
-    let right = right.filter(|right| !right.is_empty());
+    let is_told = matches!(graded.verdict, Verdict::Wrong | Verdict::DontKnow) && !right.is_empty();
+    let right = is_told.then_some(right);
     view! {
         <p class="answer">
             {(!tag.is_empty()).then(|| view! { <strong class="tag">{tag}</strong>" " })}

@@ -138,7 +138,7 @@ impl Session {
         }
         let graded = if dismissed { unanswered(&question, Verdict::Skipped) } else { grade(&question, &answer) };
         let probes = self.outline.with_untracked(|outline| outline.phase == Phase::Probe);
-        self.feedback.set(if probes { "Noted.".to_owned() } else { in_words(&graded) });
+        self.feedback.set(if probes { "Noted.".to_owned() } else { in_words(&graded, &question) });
         self.ahead.set_value(vec![result(asked, &graded)]);
         let tool_call_id = asked.tool_call_id.clone();
         self.send(InputEvent::Answer { tool_call_id, answer, dismissed }, |_| {});
@@ -248,6 +248,7 @@ impl Session {
                 let _ = self.running.try_set(false);
                 let _ = self.submitted.try_set(false);
                 let _ = self.link.try_set(Link::Resting);
+                let _ = self.trouble.try_set(None);
                 self.stream.try_set_value(None);
             }
             _ => {}
@@ -386,10 +387,10 @@ fn result(asked: &Pending, graded: &Graded) -> Message {
     })
 }
 
-fn in_words(graded: &Graded) -> String {
+fn in_words(graded: &Graded, question: &Question) -> String {
     match graded.verdict {
         Verdict::Correct => "Correct.".to_owned(),
-        Verdict::Wrong => format!("Not quite. Right is: {}.", graded.correct.join(", ")),
+        Verdict::Wrong => format!("Not quite. Right is: {}.", graded.right(question)),
         Verdict::Open => "Your teacher will look at this answer.".to_owned(),
         Verdict::DontKnow => "Noted: you don't know this yet.".to_owned(),
         Verdict::Skipped => "Skipped.".to_owned(),

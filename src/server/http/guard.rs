@@ -3,6 +3,8 @@
 //! A server on loopback is reachable by every page that the browser shows; what keeps foreign pages out are the exact host
 //! (against rebinding) and the origin (against forged requests).
 
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
@@ -14,6 +16,9 @@ use super::BODY_LIMIT;
 use super::error::Refusal;
 use crate::app::native::{ErrorBody, ErrorKind};
 use crate::server::Services;
+
+/// How long a request's body may take to come.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The cookie that carries the access token.
 const COOKIE: &str = "learnharness_token";
@@ -50,7 +55,9 @@ pub(super) async fn guard(State(services): State<Services>, mut request: Request
 
 /// The host must be one of ours, letter for letter: another name that resolves here is an attack.
 fn host(services: &Services, headers: &HeaderMap) -> Result<(), Refusal> {
-    let given = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut given = headers.get_all(header::HOST).iter();
+    let (first, second) = (given.next(), given.next());
+    let given = first.filter(|_| second.is_none()).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let port = services.config.addr.port();
     let ours = [
         services.config.addr.to_string(),
@@ -68,15 +75,16 @@ fn host(services: &Services, headers: &HeaderMap) -> Result<(), Refusal> {
 /// What a request that changes something must show.
 fn change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(origin) = text(header::ORIGIN) {
+    // What cannot be read is as foreign as what is.
+    let told = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
+    if let Some(origin) = told("origin") {
         let host = text(header::HOST).unwrap_or_default();
         let same = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if same != Some(host) {
             return Err(forbidden("This request comes from another site."));
         }
     }
-    let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
-    if site.is_some_and(|site| site != "same-origin" && site != "none") {
+    if told("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
         return Err(forbidden("This request comes from another site."));
     }
     let media = text(header::CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();
@@ -94,7 +102,15 @@ fn change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
 /// Reads the body whole, because a length that was announced may be wrong and need not be announced at all.
 async fn bounded(request: Request) -> Result<Request, Refusal> {
     let (parts, body) = request.into_parts();
-    let bytes = to_bytes(body, BODY_LIMIT).await.map_err(|_| too_large())?;
+    let read = tokio::time::timeout(BODY_TIME, to_bytes(body, BODY_LIMIT)).await;
+    let read = read.map_err(|_| Refusal(ErrorBody::new(ErrorKind::Malformed, "The request did not end.")))?;
+    let bytes = read.map_err(|error| {
+        let source = std::error::Error::source(&error);
+        if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
+            return too_large();
+        }
+        Refusal(ErrorBody::new(ErrorKind::Malformed, "The request's body cannot be read."))
+    })?;
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 

@@ -47,6 +47,8 @@ pub fn app(services: Services) -> Router {
         .route("/api/chats", get(chats::list))
         .route("/api/chats/{id}", get(chats::show))
         .route("/api/chats/{id}/stream", get(stream::get))
+        .route("/api", axum::routing::any(error::no_route))
+        .route("/api/", axum::routing::any(error::no_route))
         .route("/api/{*rest}", axum::routing::any(error::no_route))
         .nest_service("/pkg", assets::service(&app.services.config.site));
     crate::app::serve::mount(routes, &app)

@@ -11,11 +11,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::StreamEvent;
-use super::error::ProviderError;
+use super::error::{Category, ProviderError};
 use super::sse::Event;
 use super::transport::{Call, Reply, Transport};
 use crate::app::native::AssistantMessage;
 use crate::app::native::view::Retry;
+
+/// Bytes of events that one answer may have: many times more than the longest that a model writes.
+const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Tells the time as Unix time in ms.
 pub(super) type Clock = fn() -> i64;
@@ -96,11 +99,16 @@ pub(super) fn follow<A: Answer>(
     Box::pin(stream! {
         yield StreamEvent::Start(Box::new(answer.message().clone()));
         let mut events = Vec::new();
+        let mut length = 0;
         let mut since = Instant::now();
         loop {
             let limit = if answer.is_finished() { limits.tail } else { limits.idle };
             let read = match cancel.run_until_cancelled(reply.next(since, limit)).await {
                 Some(Ok(Some(event))) => {
+                    length += event.data.len();
+                    if length > LONGEST_ANSWER {
+                        return yield answer.fail(&ProviderError::with_words(Category::Unreadable, "its answer does not end"));
+                    }
                     let read = answer.read(&event, &mut events);
                     if read == Ok(Flow::Done) {
                         reply.done();

@@ -64,7 +64,9 @@ impl Limits {
         if attempt >= self.retries || !error.is_transient() {
             return None;
         }
-        let wait = error.retry_after.unwrap_or_else(|| self.backoff.saturating_mul(1 << attempt.min(4)));
+        // No wait at all would spend all tries on one bad moment.
+        let asked = error.retry_after.filter(|wait| !wait.is_zero());
+        let wait = asked.unwrap_or_else(|| self.backoff.saturating_mul(1 << attempt.min(4)));
         (wait <= self.longest_wait).then_some(wait)
     }
 }

@@ -56,6 +56,39 @@ async fn a_change_that_another_site_asks_for_is_refused() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_is_as_foreign_as_another_site_and_two_hosts_are_none() {
+    let app = TestApp::new().await;
+    let unreadable = header::HeaderValue::from_bytes(b"\xff").unwrap();
+    for name in ["origin", "sec-fetch-site"] {
+        let request = app.request("POST", "/api/chats").header(header::CONTENT_TYPE, "application/json");
+        let request = request.header(name, unreadable.clone()).body(Body::from("{}")).unwrap();
+        assert_eq!(app.send(request).await.status, 403, "{name}");
+    }
+    let request = app.request("GET", "/api/chats").header(header::HOST, "evil.example");
+    assert_eq!(app.send(request.body(Body::empty()).unwrap()).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_malformed_and_not_too_long() {
+    let app = TestApp::new().await;
+    let broken = futures::stream::iter([Ok("{"), Err(std::io::Error::other("gone"))]);
+    let request = app.request("POST", "/api/chats").header(header::CONTENT_TYPE, "application/json");
+    let reply = app.send(request.body(Body::from_stream(broken)).unwrap()).await;
+    assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (400, "malformed"));
+}
+
+#[tokio::test]
+async fn what_a_learner_writes_is_nothing_but_text_in_the_pages_title() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    app.text(&chat, "</title><h1>HTML</h1> & more").await;
+    app.model.reply("Well.").await;
+    let page = app.get(&format!("/chat/{chat}")).await.text;
+    assert!(page.contains("<title>&lt;/title>&lt;h1>HTML&lt;/h1> &amp; more"), "{page}");
+    assert!(!page.contains("<h1>HTML"), "{page}");
+}
+
+#[tokio::test]
 async fn every_route_that_changes_something_is_guarded() {
     let app = TestApp::new().await;
     for path in ["/api/chats", "/api/chat", "/api/activity/abort"] {
@@ -133,8 +166,10 @@ async fn the_token_is_shown_once_and_then_lives_in_a_cookie_that_scripts_cannot_
 #[tokio::test]
 async fn an_unknown_route_and_a_wrong_method_have_the_shape_of_all_errors() {
     let app = TestApp::new().await;
-    let reply = app.get("/api/nothing").await;
-    assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (404, "not-found"));
+    for path in ["/api/nothing", "/api", "/api/"] {
+        let reply = app.get(path).await;
+        assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (404, "not-found"), "{path}");
+    }
     let reply = app.post("/api/chats/x/stream", &json!({})).await;
     assert_eq!((reply.status.as_u16(), reply.kind().as_str()), (405, "method"));
     let reply = app.get("/api/chat").await;

@@ -135,7 +135,7 @@ impl Script {
         events.extend((0..self.deltas).map(|index| chunk(json!({"content": piece(index)}), Value::Null)));
         let messages = body["messages"].as_array().map_or(0, Vec::len);
         if self.calls {
-            let function = json!({"name": "ls", "arguments": "{\"path\":\".\"}"});
+            let function = json!({"name": "ls", "arguments": json!({"path": messages.to_string()}).to_string()});
             let call = json!({"index": 0, "id": format!("call_{messages}"), "type": "function", "function": function});
             events.push(chunk(json!({"tool_calls": [call]}), Value::Null));
         }

@@ -13,6 +13,9 @@ use crate::server::llm::prices::Prices;
 
 use crate::server::llm::halves;
 
+/// Tokens beyond which a count is nonsense; sums of such counts stay numbers.
+const MOST_TOKENS: f64 = 1e12;
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk {
@@ -184,7 +187,7 @@ impl FunctionPiece {
 impl RawUsage {
     /// Our count: cached tokens are no input, reasoning is part of the output, costs are the model's own.
     pub(super) fn count(&self, prices: &Prices) -> Usage {
-        let tokens = |count: Option<f64>| count.unwrap_or(0.0).max(0.0) as u64;
+        let tokens = |count: Option<f64>| count.unwrap_or(0.0).clamp(0.0, MOST_TOKENS) as u64;
         let details = self.prompt_tokens_details.as_ref();
         let cached = details.and_then(|details| details.cached_tokens);
         let cache_read = tokens(cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens));
