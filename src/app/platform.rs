@@ -37,7 +37,7 @@ mod nowhere {
 
     /// The text of the `<title>` that is sent, which leptos writes as it is.
     #[must_use]
-    pub fn document_title(title: String) -> String {
+    pub fn document_title(title: &str) -> String {
         title.replace('&', "&amp;").replace('<', "&lt;")
     }
 

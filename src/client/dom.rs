@@ -32,8 +32,8 @@ pub fn mark_ready() {
 
 /// What the document is called: the browser takes any text.
 #[must_use]
-pub fn document_title(title: String) -> String {
-    title
+pub fn document_title(title: &str) -> String {
+    title.to_owned()
 }
 
 /// Moves the focus to the first element that `selector` finds; the page stays where it is scrolled to.

@@ -68,7 +68,7 @@ fn Lesson(view: ChatView) -> impl IntoView {
     // The document's title outlives the page by a moment.
     let title = move || {
         let title = session.outline.try_with(|outline| outline.title.clone()).unwrap_or_default();
-        platform::document_title(title)
+        platform::document_title(&title)
     };
     let escape = move |event: leptos::ev::KeyboardEvent| {
         if event.key() == "Escape" {

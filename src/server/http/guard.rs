@@ -105,9 +105,9 @@ async fn bounded(request: Request) -> Result<Request, Refusal> {
     let read = tokio::time::timeout(BODY_TIME, to_bytes(body, BODY_LIMIT)).await;
     let read = read.map_err(|_| Refusal(ErrorBody::new(ErrorKind::Malformed, "The request did not end.")))?;
     let bytes = read.map_err(|error| {
-        let source = std::error::Error::source(&error);
-        if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
-            return too_large();
+        match std::error::Error::source(&error) {
+            Some(source) if source.is::<http_body_util::LengthLimitError>() => return too_large(),
+            Some(_) | None => {}
         }
         Refusal(ErrorBody::new(ErrorKind::Malformed, "The request's body cannot be read."))
     })?;

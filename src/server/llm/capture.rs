@@ -1,6 +1,6 @@
 //! Captures: one request to a provider and its response, as they went over the wire.
 //!
-//! A [`Tape`] runs beside the transport and only holds on to what passes by; once it is dropped, whoever keeps captures
+//! A `Tape` runs beside the transport and only holds on to what passes by; once it is dropped, whoever keeps captures
 //! (see [`Keep`]) makes an [`Exchange`] of it in its own time, and that has no keys.
 
 use std::sync::Arc;
