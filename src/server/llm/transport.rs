@@ -3,14 +3,16 @@
 //! Dropping a future of this module closes the connection, so a caller cancels by dropping.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::de::IgnoredAny;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::capture::{Keep, Tape};
 use super::catalog::Key;
@@ -18,6 +20,10 @@ use super::delay::asked_wait;
 use super::error::{Category, ProviderError};
 use super::sse::{Decoder, EVENT_LIMIT, Event};
 use crate::server::clock::now_ms;
+
+/// The least time between two looks for something new: a quick model sends a piece a word, and a look costs more than a
+/// word.
+const BREATH: Duration = Duration::from_millis(1);
 
 /// Bytes of an error's body that are read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -202,17 +208,29 @@ impl Transport {
 struct Body {
     response: reqwest::Response,
     tape: Tape,
+    /// When the last piece came.
+    came: Instant,
 }
 
 impl Body {
     fn begin(response: reqwest::Response, mut tape: Tape) -> Self {
         tape.head(response.status().as_u16(), response.headers());
-        Self { response, tape }
+        Self { response, tape, came: Instant::now() }
     }
 
-    /// The next piece; none at the end.
+    /// The next piece; none at the end. When none is there yet, what comes within a [`BREATH`] comes as one.
     async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
-        let chunk = self.response.chunk().await;
+        let chunk = {
+            let mut next = pin!(self.response.chunk());
+            match futures::poll!(next.as_mut()) {
+                Poll::Ready(chunk) => chunk,
+                Poll::Pending => {
+                    sleep_until(self.came + BREATH).await;
+                    next.await
+                }
+            }
+        };
+        self.came = Instant::now();
         match &chunk {
             Ok(Some(bytes)) => self.tape.piece(bytes),
             Ok(None) => self.tape.end("whole"),
