@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::choice::Choice;
 use super::llm::catalog::{Key, Model};
-use super::llm::known::{Catalog, Keys};
+use super::llm::known::{Catalog, Keys, is_same_place};
 use super::llm::thinking::ThinkingLevel;
 
 /// All that can be set from outside; the README lists the variables.
@@ -59,8 +59,7 @@ impl Config {
     /// The key for what is at this address: a key goes to no other server than its own.
     #[must_use]
     pub fn key_for(&self, url: &str) -> Option<Key> {
-        let origin = |url: &str| reqwest::Url::parse(url).ok().filter(reqwest::Url::has_host).map(|url| url.origin());
-        let is_chosen = origin(url).is_some() && origin(url) == origin(&self.model.base_url);
+        let is_chosen = is_same_place(url, &self.model.base_url);
         let theirs = || self.keys.get(&Catalog::built_in().provider_at(url)?.id);
         self.model.key.as_ref().filter(|_| is_chosen).or_else(theirs).cloned()
     }

@@ -237,12 +237,8 @@ impl Run<'_> {
 /// Stands in for the answer of a dialect that broke its contract.
 fn broken(model: &Model) -> AssistantMessage {
     AssistantMessage {
-        api: model.api.name().to_owned(),
-        provider: model.provider.clone(),
-        model: model.id.clone(),
         stop_reason: StopReason::Error,
         error_message: Some("The model's stream ended without an answer.".to_owned()),
-        timestamp: now_ms(),
-        ..AssistantMessage::default()
+        ..model.begun(now_ms())
     }
 }

@@ -69,6 +69,18 @@ impl Model {
         message.api == self.api.name() && message.provider == self.provider && message.model == self.id
     }
 
+    /// The message that an answer of this model begins as; `timestamp` is Unix time in ms.
+    #[must_use]
+    pub fn begun(&self, timestamp: i64) -> AssistantMessage {
+        AssistantMessage {
+            api: self.api.name().to_owned(),
+            provider: self.provider.clone(),
+            model: self.id.clone(),
+            timestamp,
+            ..AssistantMessage::default()
+        }
+    }
+
     #[must_use]
     pub fn sees_images(&self) -> bool {
         self.input.contains(&Input::Image)

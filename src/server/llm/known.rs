@@ -150,7 +150,8 @@ fn likeness(name: &str, model: &Model) -> f64 {
 }
 
 /// True when both addresses lead to the same server, over the same protocol.
-fn is_same_place(a: &str, b: &str) -> bool {
+#[must_use]
+pub fn is_same_place(a: &str, b: &str) -> bool {
     let origin = |url: &str| Url::parse(url).ok().filter(Url::has_host).map(|url| url.origin());
     origin(a).is_some_and(|place| Some(place) == origin(b))
 }

@@ -14,8 +14,8 @@ use super::StreamEvent;
 use super::error::{Category, ProviderError};
 use super::sse::Event;
 use super::transport::{Call, Reply, Transport};
-use crate::app::native::AssistantMessage;
 use crate::app::native::view::Retry;
+use crate::app::native::{AssistantMessage, StopReason};
 
 /// Bytes of events that one answer may have: many times more than the longest that a model writes.
 const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
@@ -24,7 +24,7 @@ const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 pub(super) type Clock = fn() -> i64;
 
 /// One answer while it streams.
-pub(super) trait Answer: Send + 'static {
+pub(super) trait Answer: Send + Sized + 'static {
     fn message(&self) -> &AssistantMessage;
 
     /// True when the provider has said how the answer ended; only counts may still follow.
@@ -39,11 +39,19 @@ pub(super) trait Answer: Send + 'static {
     /// The message of an answer that the provider ended.
     fn end(self) -> StreamEvent;
 
-    /// The message of an answer that failed; it keeps what was said.
-    fn fail(self, error: &ProviderError) -> StreamEvent;
+    /// The message of an answer that ended for `reason`, with words for a person; it keeps what was said.
+    fn end_with(self, reason: StopReason, words: Option<String>) -> StreamEvent;
+
+    /// The message of an answer that failed.
+    fn fail(self, error: &ProviderError) -> StreamEvent {
+        tracing::warn!(%error, ?error.category, model = %self.message().model, "an answer failed");
+        self.end_with(StopReason::Error, Some(error.to_string()))
+    }
 
     /// The message of an answer that was stopped.
-    fn abort(self) -> StreamEvent;
+    fn abort(self) -> StreamEvent {
+        self.end_with(StopReason::Aborted, Some("The answer was stopped.".to_owned()))
+    }
 }
 
 /// What follows an event.

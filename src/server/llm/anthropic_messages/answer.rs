@@ -91,27 +91,29 @@ impl Answer for Said {
         }
     }
 
-    fn fail(self, error: &ProviderError) -> StreamEvent {
-        tracing::warn!(%error, ?error.category, model = %self.model.id, "an answer failed");
-        self.end_with(StopReason::Error, Some(error.to_string()))
-    }
-
-    fn abort(self) -> StreamEvent {
-        self.end_with(StopReason::Aborted, Some("The answer was stopped.".to_owned()))
+    fn end_with(mut self, reason: StopReason, words: Option<String>) -> StreamEvent {
+        let open: Vec<usize> = self.open.iter().map(|block| block.at).collect();
+        let mut message = self.draft.into_message();
+        message.stop_reason = reason;
+        message.error_message = words;
+        for at in open {
+            if let Some(Block::Known(KnownBlock::ToolCall(call))) = message.content.get_mut(at) {
+                // A call without its end is kept as far as it goes; of a finished answer it must be sound to run.
+                *call = match reason {
+                    StopReason::Error | StopReason::Aborted => ToolCall { partial_args: None, ..call.clone() },
+                    _ => finished_call(call, &mut self.ids),
+                };
+            }
+        }
+        StreamEvent::End(Box::new(message))
     }
 }
 
 impl Said {
     /// `timestamp` is Unix time in ms.
     pub(super) fn new(model: Model, timestamp: i64) -> Self {
-        let message = AssistantMessage {
-            api: model.api.name().to_owned(),
-            provider: model.provider.clone(),
-            model: model.id.clone(),
-            timestamp,
-            ..AssistantMessage::default()
-        };
-        Self { model, draft: Draft::new(message), open: Vec::new(), ids: HashSet::new(), finish: None, is_over: false }
+        let draft = Draft::new(model.begun(timestamp));
+        Self { model, draft, open: Vec::new(), ids: HashSet::new(), finish: None, is_over: false }
     }
 
     /// Where among the open blocks the one of this number is; without a number the last one. Some servers number all of
@@ -137,23 +139,6 @@ impl Said {
         }
         self.finish(whole.tail, None);
         self.is_over = true;
-    }
-
-    fn end_with(mut self, reason: StopReason, words: Option<String>) -> StreamEvent {
-        let open: Vec<usize> = self.open.iter().map(|block| block.at).collect();
-        let mut message = self.draft.into_message();
-        message.stop_reason = reason;
-        message.error_message = words;
-        for at in open {
-            if let Some(Block::Known(KnownBlock::ToolCall(call))) = message.content.get_mut(at) {
-                // A call without its end is kept as far as it goes; of a finished answer it must be sound to run.
-                *call = match reason {
-                    StopReason::Error | StopReason::Aborted => ToolCall { partial_args: None, ..call.clone() },
-                    _ => finished_call(call, &mut self.ids),
-                };
-            }
-        }
-        StreamEvent::End(Box::new(message))
     }
 
     fn begin(&mut self, head: Head) {

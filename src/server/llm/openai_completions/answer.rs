@@ -143,45 +143,6 @@ impl Answer for Chat {
         }
     }
 
-    fn fail(self, error: &ProviderError) -> StreamEvent {
-        tracing::warn!(%error, ?error.category, model = %self.model.id, "an answer failed");
-        self.end_with(StopReason::Error, Some(error.to_string()))
-    }
-
-    fn abort(self) -> StreamEvent {
-        self.end_with(StopReason::Aborted, Some("The answer was stopped.".to_owned()))
-    }
-}
-
-impl Chat {
-    /// `says_finish` as the field of that name; `timestamp` is Unix time in ms.
-    pub(super) fn new(model: Model, says_finish: bool, timestamp: i64) -> Self {
-        let message = AssistantMessage {
-            api: model.api.name().to_owned(),
-            provider: model.provider.clone(),
-            model: model.id.clone(),
-            timestamp,
-            ..AssistantMessage::default()
-        };
-        Self {
-            model,
-            draft: Draft::new(message),
-            text: None,
-            thinking: None,
-            calls: Vec::new(),
-            details: Details::default(),
-            tags: ThinkTags::default(),
-            text_halves: Halves::default(),
-            thinking_halves: Halves::default(),
-            named: false,
-            says_finish,
-            finish: None,
-            is_over: false,
-            early_usage: None,
-            reported_cost: None,
-        }
-    }
-
     fn end_with(mut self, reason: StopReason, words: Option<String>) -> StreamEvent {
         if let Some(usage) = self.early_usage.take() {
             self.set_usage(usage);
@@ -199,6 +160,30 @@ impl Chat {
             }
         }
         StreamEvent::End(Box::new(message))
+    }
+}
+
+impl Chat {
+    /// `says_finish` as the field of that name; `timestamp` is Unix time in ms.
+    pub(super) fn new(model: Model, says_finish: bool, timestamp: i64) -> Self {
+        let draft = Draft::new(model.begun(timestamp));
+        Self {
+            model,
+            draft,
+            text: None,
+            thinking: None,
+            calls: Vec::new(),
+            details: Details::default(),
+            tags: ThinkTags::default(),
+            text_halves: Halves::default(),
+            thinking_halves: Halves::default(),
+            named: false,
+            says_finish,
+            finish: None,
+            is_over: false,
+            early_usage: None,
+            reported_cost: None,
+        }
     }
 
     fn read_names(&mut self, chunk: &Chunk, out: &mut Vec<StreamEvent>) {

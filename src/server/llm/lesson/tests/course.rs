@@ -241,23 +241,10 @@ fn a_text_in_the_probe_can_change_the_lesson() {
     assert!(chat.last_text().contains(&chat.pack("rust-ownership").opening));
 }
 
-/// A chat whose first plan waits for its verdict.
-fn at_plan(reply: &Reply) -> (Chat, Plan) {
-    let mut chat = Chat::new("fractions");
-    let mut stop = chat.run();
-    while let Stop::Question(call) = stop {
-        stop = chat.reply(&call, reply);
-    }
-    match stop {
-        Stop::Plan(plan) => (chat, plan),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn a_plan_that_is_sent_back_comes_again_changed() {
     let check = |note: Option<&str>, expected: &str| {
-        let (mut chat, _) = at_plan(&Reply::DontKnow);
+        let (mut chat, _) = at_plan("fractions", &Reply::DontKnow);
         let Stop::Plan(plan) = chat.verdict(false, note) else { panic!("{note:?}") };
         assert_eq!(ids(&plan).join(" "), expected, "{note:?}: {}", chat.last_text());
     };
@@ -271,7 +258,7 @@ fn a_plan_that_is_sent_back_comes_again_changed() {
 
 #[test]
 fn rounds_of_changes_build_on_each_other_and_the_last_plan_is_taught() {
-    let (mut chat, first) = at_plan(&Reply::DontKnow);
+    let (mut chat, first) = at_plan("fractions", &Reply::DontKnow);
     let Stop::Plan(second) = chat.verdict(false, Some("skip adding")) else { panic!() };
     assert_eq!(second.blocks.len(), first.blocks.len() - 1);
     let Stop::Plan(third) = chat.verdict(false, Some("division first")) else { panic!() };
@@ -295,7 +282,7 @@ fn rounds_of_changes_build_on_each_other_and_the_last_plan_is_taught() {
 
 #[test]
 fn a_text_while_the_plan_waits_changes_it_or_says_that_it_waits() {
-    let (mut chat, _) = at_plan(&Reply::DontKnow);
+    let (mut chat, _) = at_plan("fractions", &Reply::DontKnow);
     let Stop::End(text) = chat.text("Who wrote this?") else { panic!() };
     assert!(text.contains("accept"), "{text}");
     let Stop::End(text) = chat.text("ok") else { panic!() };
@@ -315,7 +302,7 @@ fn a_refused_call_is_tried_once_more_and_then_explained() {
     let Stop::Question(third) = chat.run() else { panic!() };
     assert_ne!(question(&third), question(&first));
 
-    let (mut chat, _) = at_plan(&Reply::DontKnow);
+    let (mut chat, _) = at_plan("fractions", &Reply::DontKnow);
     let at = chat.messages.len() - 1;
     for _ in 0..2 {
         let Some(Message::ToolResult(result)) = chat.messages.last_mut() else { panic!() };

@@ -11,19 +11,6 @@ fn at_first_quiz() -> (Chat, ToolCall) {
     }
 }
 
-/// A chat whose first plan waits for its verdict.
-fn at_plan(first: &str, reply: &Reply) -> (Chat, Plan) {
-    let mut chat = Chat::new(first);
-    let mut stop = chat.run();
-    while let Stop::Question(call) = stop {
-        stop = chat.reply(&call, reply);
-    }
-    match stop {
-        Stop::Plan(plan) => (chat, plan),
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Goes on with right answers until something else than a question comes.
 fn answered(chat: &mut Chat, mut stop: Stop) -> Stop {
     while let Stop::Question(call) = stop {

@@ -258,3 +258,16 @@ fn question(call: &ToolCall) -> String {
 fn ids(plan: &Plan) -> Vec<&str> {
     plan.blocks.iter().map(|block| block.id.as_str()).collect()
 }
+
+/// A chat whose first plan waits for its verdict.
+fn at_plan(first: &str, reply: &Reply) -> (Chat, Plan) {
+    let mut chat = Chat::new(first);
+    let mut stop = chat.run();
+    while let Stop::Question(call) = stop {
+        stop = chat.reply(&call, reply);
+    }
+    match stop {
+        Stop::Plan(plan) => (chat, plan),
+        other => panic!("{other:?}"),
+    }
+}
