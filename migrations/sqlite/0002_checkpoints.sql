@@ -17,3 +17,4 @@ CREATE TABLE outcomes (
 ) WITHOUT ROWID;
 
 ALTER TABLE runs ADD COLUMN resumed INTEGER; -- seq of the last message when the run was last resumed
+ALTER TABLE runs ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0; -- 1 once the learner has stopped it

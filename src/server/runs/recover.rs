@@ -21,6 +21,9 @@ use crate::server::store::{Claim, Mended, Onward, Remains, StoreError};
 
 /// Resumptions without anything new after which a run is left to the learner's Retry.
 const MAX_TRIES: u32 = 1;
+/// Why an answer has no end.
+const CUT_OFF: &str = "The server went down.";
+const STOPPED: &str = "Stopped.";
 /// Claims that are mended at a time, so that they share their commits.
 const TOGETHER: usize = 16;
 
@@ -81,12 +84,15 @@ impl Runs {
 
 /// What becomes of a run whose process died; `now` is Unix time in ms.
 fn mend(remains: &Remains, now: i64) -> Mended {
+    if remains.stopped {
+        return Mended { append: stopped(remains, now), onward: Onward::Released };
+    }
     let mark = |marker: Marker| marker.into_message(uuid::Uuid::now_v7().to_string(), now);
     let mut append = finished(remains);
     let progressed = !append.is_empty() || has_progressed(remains);
     let forgiven = progressed && remains.tries > 0;
     let record = whole(&remains.record, &append);
-    let cut_off = remains.open.as_ref().filter(|open| says_something(open)).map(|open| cut_off(open, now));
+    let cut_off = remains.open.as_ref().filter(|open| says_something(open)).map(|open| aborted(open, CUT_OFF));
     let is_cut = cut_batch(&record).is_some();
     let due = match next(&record) {
         Next::Reply => true,
@@ -113,6 +119,17 @@ fn mend(remains: &Remains, now: i64) -> Mended {
         append.push(mark(Marker::Notice { kind: NoticeKind::EmptyAnswer }));
     }
     Mended { append, onward: Onward::GoesOn { forgiven } }
+}
+
+/// What a run that the learner had stopped would have left if it had come to its end.
+fn stopped(remains: &Remains, now: i64) -> Vec<Message> {
+    let mut append = finished(remains);
+    let silent = || (next(&whole(&remains.record, &append)) == Next::Reply).then(AssistantMessage::default);
+    let open = remains.open.clone().filter(says_something).or_else(silent);
+    append.extend(open.map(|open| aborted(&open, STOPPED)));
+    let unanswered = accept::close_all(&whole(&remains.record, &append), accept::STOPPED, now);
+    append.extend(unanswered);
+    append
 }
 
 /// What ended of the batch that was cut off, in source order.
@@ -150,14 +167,11 @@ fn says_something(open: &AssistantMessage) -> bool {
     })
 }
 
-/// The open message as the record keeps it.
-fn cut_off(open: &AssistantMessage, now: i64) -> Message {
+/// The open message as the record keeps it; `words` say why it has no end.
+fn aborted(open: &AssistantMessage, words: &str) -> Message {
     let mut answer = open.clone();
     answer.stop_reason = StopReason::Aborted;
-    answer.error_message = Some("The server went down.".to_owned());
-    if answer.timestamp == 0 {
-        answer.timestamp = now;
-    }
+    answer.error_message = Some(words.to_owned());
     for block in &mut answer.content {
         if let Block::Known(KnownBlock::ToolCall(call)) = block {
             call.partial_args = None;

@@ -34,6 +34,8 @@ pub struct Remains {
     pub tries: u32,
     /// Where the record ended when the run was last resumed.
     pub resumed: Option<Seq>,
+    /// True when the learner had stopped it.
+    pub stopped: bool,
     /// What it was saying.
     pub open: Option<AssistantMessage>,
     pub outcomes: Vec<Outcome>,
@@ -131,17 +133,18 @@ async fn recover(
     now: i64,
     mend: Mend,
 ) -> Result<(Onward, Seq), StoreError> {
-    let held: Option<(u32, Option<u32>)> = sqlx::query_as("SELECT tries, resumed FROM runs WHERE chat = ? AND id = ?")
-        .bind(&chat)
-        .bind(&run)
-        .fetch_optional(&mut *connection)
-        .await?;
-    let (tries, resumed) = held.ok_or(StoreError::ClaimLost)?;
+    let held: Option<(u32, Option<u32>, bool)> =
+        sqlx::query_as("SELECT tries, resumed, stopped FROM runs WHERE chat = ? AND id = ?")
+            .bind(&chat)
+            .bind(&run)
+            .fetch_optional(&mut *connection)
+            .await?;
+    let (tries, resumed, stopped) = held.ok_or(StoreError::ClaimLost)?;
     let record = messages::read(connection, &chat, Seq::START).await?;
     let last = record.last().map(|stored| stored.seq).unwrap_or_default();
     let open = open(connection, &chat, last).await?;
     let outcomes = outcomes(connection, &chat).await?;
-    let mended = mend(&Remains { record, tries, resumed: resumed.map(Seq), open, outcomes });
+    let mended = mend(&Remains { record, tries, resumed: resumed.map(Seq), stopped, open, outcomes });
     let appended = messages::append_all(connection, &chat, mended.append, now).await?;
     let forget: &[&str] = match mended.onward {
         Onward::Released => &["DELETE FROM runs WHERE chat = ?"],

@@ -102,6 +102,14 @@ impl Store {
         self.change("UPDATE runs SET tries = 0", []).await
     }
 
+    /// Keeps that the learner has stopped a run, so that it does not go on after a crash.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn mark_stopped(&self, chat: &str, run: &str) -> Result<(), StoreError> {
+        self.change("UPDATE runs SET stopped = 1 WHERE chat = ? AND id = ?", [chat, run]).await
+    }
+
     /// Counts one more resumption of a run, before it starts.
     ///
     /// # Errors

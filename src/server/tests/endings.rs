@@ -248,15 +248,15 @@ async fn a_database_with_a_damaged_page_is_refused_and_left_as_it_is() {
     server.tell("-TERM").await;
     server.end().await;
     let file = data.path().join("learnharness.db");
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    let root: i64 = sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    // Its log is put away, so that the page is read from the file.
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&pool).await.unwrap();
+    pool.close().await;
     let mut bytes = std::fs::read(&file).unwrap();
-    let root: i64 = {
-        let url = format!("sqlite://{}?mode=ro", file.display());
-        let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
-        let root = sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'");
-        let root = root.fetch_one(&pool).await.unwrap();
-        pool.close().await;
-        root
-    };
     let start = (usize::try_from(root).unwrap() - 1) * 4096;
     bytes[start..start + 4096].fill(0xee);
     std::fs::write(&file, &bytes).unwrap();

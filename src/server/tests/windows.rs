@@ -372,6 +372,22 @@ async fn a_question_that_cannot_be_asked_is_not_left_pending_by_a_run_that_was_c
 }
 
 #[tokio::test]
+async fn a_run_that_was_stopped_stays_so() {
+    let app = TestApp::new().await;
+    let (chat, other) = (app.chat().await, app.chat().await);
+    app.claimed(&chat, vec![Message::user("hi", 0)]).await;
+    was_saying(&app, &chat, 1, &saying("Half")).await;
+    app.claimed(&other, calling(&[("q", "quiz", quiz())])).await;
+    for chat in [&chat, &other] {
+        app.store.mark_stopped(chat, "given").await.unwrap();
+    }
+    let app = next_process(app).await;
+    assert_eq!(settled(&app, &chat).await, ["user hi", "assistant[Aborted] Half"]);
+    assert_eq!(settled(&app, &other).await[2..], ["result quiz#q Not answered; the learner stopped here."]);
+    assert_eq!(next_of(&app, &other).await, json!({"kind": "idle"}));
+}
+
+#[tokio::test]
 async fn a_few_runs_go_on_at_a_time_and_the_others_wait_and_can_be_stopped() {
     let app = TestApp::new().await;
     let mut chats = Vec::new();

@@ -1,6 +1,7 @@
 //! The agent loop alone: a scripted model, scripted tools, and the events that come of it.
 
 mod faults;
+mod kept;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
