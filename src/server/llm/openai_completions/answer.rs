@@ -87,7 +87,7 @@ impl Answer for Chat {
         let choice = chunk.choice;
         let last = choice.as_ref().is_none_or(|choice| finish_word(choice).is_some());
         let usage = chunk.usage.or_else(|| choice.as_ref()?.usage.clone());
-        self.read_usage(usage.as_ref(), last);
+        self.read_usage(usage.as_deref(), last);
         let Some(mut choice) = choice else { return Ok(Flow::More) };
         if let Some(word) = finish_word(&choice) {
             self.read_finish(word);

@@ -1,7 +1,5 @@
 //! The request: its body and its headers.
 
-use std::borrow::Cow;
-
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -129,7 +127,7 @@ fn tools(body: &mut Value, request: &Request, quirks: &Quirks) {
         if quirks.tool_stream {
             body["tool_stream"] = true.into();
         }
-    } else if quirks.empty_tools && request.messages.iter().any(has_call) {
+    } else if quirks.empty_tools && request.messages.iter().any(|message| has_call(message)) {
         body["tools"] = json!([]);
     }
     if let Some(choice) = request.options.tool_choice.as_ref().map(ToolChoice::to_value) {
@@ -137,8 +135,8 @@ fn tools(body: &mut Value, request: &Request, quirks: &Quirks) {
     }
 }
 
-fn has_call(message: &Cow<'_, Message>) -> bool {
-    match &**message {
+fn has_call(message: &Message) -> bool {
+    match message {
         Message::ToolResult(_) => true,
         Message::Assistant(answer) => answer.tool_calls().next().is_some(),
         Message::User(_) | Message::Custom(_) => false,
@@ -157,6 +155,8 @@ fn tool(tool: &ToolSpec, quirks: &Quirks) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::server::llm::catalog::{Api, Model};
     use crate::server::llm::options::Options;

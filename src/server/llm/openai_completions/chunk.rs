@@ -33,7 +33,7 @@ pub(super) struct Chunk<'a> {
     #[serde(rename = "choices", deserialize_with = "first_choice")]
     pub(super) choice: Option<Choice<'a>>,
     #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<RawUsage>,
+    pub(super) usage: Option<Box<RawUsage>>,
     #[serde(deserialize_with = "lenient")]
     pub(super) error: Option<Value>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Choice<'a> {
     #[serde(deserialize_with = "wanted")]
     pub(super) finish_reason: Option<Cow<'a, str>>,
     #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<RawUsage>,
+    pub(super) usage: Option<Box<RawUsage>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
