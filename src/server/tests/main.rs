@@ -5,6 +5,7 @@
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
+//! - `crash`: the real server, killed at any moment while learners learn.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
@@ -23,6 +24,7 @@
 mod anthropic;
 mod captures;
 mod cases;
+mod crash;
 mod empty;
 mod faults;
 mod guard;
