@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
 use super::house::{House, Moment};
-use super::ledger::Fault;
 use super::learner::Learner;
+use super::ledger::Fault;
 use super::tear;
 
 /// How much is played.
@@ -61,7 +61,7 @@ impl Strike {
 }
 
 /// Plays until all kills are done and all lessons at their end.
-pub(super) async fn run(house: Arc<House>, name: &str, size: Size, between: Between) {
+pub(super) async fn run(house: Arc<House>, size: Size, between: Between) {
     let mut rng = StdRng::seed_from_u64(size.seed);
     let begun = Instant::now();
     let mut start = match house.start().await {
@@ -71,8 +71,8 @@ pub(super) async fn run(house: Arc<House>, name: &str, size: Size, between: Betw
     let client = Client::new(house.clone());
     let no_more = CancellationToken::new();
     let mut learners = JoinSet::new();
-    for nth in 0..size.learners {
-        let learner = Learner::new(client.clone(), format!("{name}-{nth}"), rng.random(), size.watchers);
+    for _ in 0..size.learners {
+        let learner = Learner::new(client.clone(), rng.random(), size.watchers);
         learners.spawn(learner.learn(no_more.clone()));
     }
     while house.ledger.figures().kills < size.kills {
@@ -124,8 +124,10 @@ pub(super) async fn finish(house: &House, client: &Client, mut learners: JoinSet
         }
     };
     if tokio::time::timeout(patience, all).await.is_err() {
-        let open = house.ledger.open_chats();
-        house.ledger.fault(Fault::Stuck, format!("not at their end after {patience:?}: {open:?}"));
+        for chat in house.ledger.open_chats() {
+            let words = format!("not at its end after {patience:?}: {}", client.describe(&chat).await);
+            house.ledger.fault(Fault::Stuck, words);
+        }
     }
     for chat in house.ledger.chats() {
         if client.audit(&chat).await.is_err() && !house.ledger.is_taken(&chat) {

@@ -4,11 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use learnharness::app::native::view::ChatView;
 use learnharness::app::native::{Accepted, InputEvent};
+use learnharness::app::transcript::scan::next::next;
 use serde_json::json;
 
 use super::house::{House, Moment};
 use super::ledger::{Fault, Outcome, Shown};
+use crate::support::model::line;
 
 /// How long the news of a kill may take to the one who lost a connection by it.
 pub(super) const NEWS: Duration = Duration::from_secs(30);
@@ -40,8 +43,7 @@ impl Client {
 
     /// Makes a chat.
     pub(super) async fn create(&self) -> String {
-        let make =
-            |http: &reqwest::Client, addr| http.post(format!("http://{addr}/api/chats")).json(&json!({}));
+        let make = |http: &reqwest::Client, addr| http.post(format!("http://{addr}/api/chats")).json(&json!({}));
         let Answer { status, body, .. } = loop {
             match self.until_answered(make).await {
                 Answer { status: 507, .. } => tokio::time::sleep(AGAIN).await,
@@ -63,6 +65,15 @@ impl Client {
             404 => Err(Gone),
             _ => panic!("{chat} was not shown: {status} {body}"),
         }
+    }
+
+    /// How a chat stands, in a line for a person.
+    pub(super) async fn describe(&self, chat: &str) -> String {
+        let Ok(body) = self.show(chat).await else { return format!("{chat} is gone") };
+        let view: ChatView = serde_json::from_str(&body).unwrap();
+        let last: Vec<String> = view.messages.iter().rev().take(6).map(|stored| line(&stored.message)).collect();
+        let (running, owed) = (view.running, next(&view.messages));
+        format!("{chat}: running {running}, {owed:?}, the last first: {}", last.join(" | "))
     }
 
     /// Holds a chat's record against what is known of it.

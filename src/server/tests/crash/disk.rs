@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::campaign::{Size, finish};
 use super::client::Client;
 use super::house::{House, Teacher};
-use super::ledger::Fault;
 use super::learner::Learner;
+use super::ledger::Fault;
 
 /// How often the disk is filled and freed.
 const ROUNDS: u32 = 3;
@@ -85,8 +85,8 @@ pub(super) async fn full(house: Arc<House>, disk: &Disk, size: Size) {
     let client = Client::new(house.clone());
     let no_more = CancellationToken::new();
     let mut learners = JoinSet::new();
-    for nth in 0..size.learners {
-        let learner = Learner::new(client.clone(), format!("disk-{nth}"), rng.random(), size.watchers);
+    for _ in 0..size.learners {
+        let learner = Learner::new(client.clone(), rng.random(), size.watchers);
         learners.spawn(learner.learn(no_more.clone()));
     }
     for round in 0..ROUNDS {
@@ -132,7 +132,7 @@ pub(super) async fn read_only(size: Size) -> Result<String, String> {
         (status, words) if !status.success() && is_clear(&words) => words,
         (status, words) => return Err(format!("{status}: {words}")),
     };
-    Ok(words)
+    Ok(words.rsplit(" / ").next().unwrap_or_default().to_owned())
 }
 
 /// A second server on the same data says so and ends while the first one goes on; how long that took.

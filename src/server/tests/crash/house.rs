@@ -115,31 +115,26 @@ impl House {
     /// # Errors
     /// What it said instead of serving.
     pub(super) async fn start(&self) -> Result<Duration, String> {
-        let begun = Instant::now();
-        let (mut child, addr) = self.spawn();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let serves = async {
-            while let Ok(Some(line)) = lines.next_line().await {
-                if line.starts_with("learnharness serves ") {
-                    return true;
-                }
+        loop {
+            let begun = Instant::now();
+            let (mut child, addr) = self.spawn();
+            if serves(&mut child).await {
+                let mut nth = 0;
+                self.ledger.count(|figures| {
+                    figures.starts += 1;
+                    nth = figures.starts;
+                });
+                *self.child.lock().unwrap() = Some(child);
+                self.life.send_replace(Life::Up { nth, addr, epoch: self.ledger.epoch() });
+                return Ok(begun.elapsed());
             }
-            false
-        };
-        let is_up = tokio::time::timeout(START, serves).await.unwrap_or_default();
-        if !is_up {
-            let _ = child.start_kill();
-            let status = child.wait().await;
-            return Err(format!("no start ({status:?}): {}", self.last_words()));
+            child.kill().await.unwrap();
+            let words = self.last_words();
+            // Somebody else was given the address between our look and its use.
+            if !words.contains("Address already in use") {
+                return Err(format!("no start: {words}"));
+            }
         }
-        let mut starts = 0;
-        self.ledger.count(|figures| {
-            figures.starts += 1;
-            starts = figures.starts;
-        });
-        *self.child.lock().unwrap() = Some(child);
-        self.life.send_replace(Life::Up { nth: starts, addr, epoch: self.ledger.epoch() });
-        Ok(begun.elapsed())
     }
 
     /// Starts the process and kills it after this long, whatever it is doing then.
@@ -223,6 +218,7 @@ impl House {
         let mut command = Command::new(env!("CARGO_BIN_EXE_learnharness"));
         command
             .env_clear()
+            .env("NO_COLOR", "1")
             .env("RUST_LOG", "info,sqlx=warn")
             .env("LEARNHARNESS_ADDR", addr.to_string())
             .env("LEARNHARNESS_DATA", &self.data)
@@ -242,4 +238,18 @@ impl House {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         (command.spawn().unwrap(), addr)
     }
+}
+
+/// Waits until a process says that it serves; false when it ends, or takes too long.
+async fn serves(child: &mut Child) -> bool {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            if line.starts_with("learnharness serves ") {
+                return true;
+            }
+        }
+        false
+    };
+    tokio::time::timeout(START, said).await.unwrap_or_default()
 }

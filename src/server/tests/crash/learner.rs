@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use learnharness::app::native::plan::BlockStatus;
 use learnharness::app::native::question::{Quiz, QuizKind};
 use learnharness::app::native::view::{Next, PlanVerdict};
-use learnharness::app::native::plan::BlockStatus;
 use learnharness::app::native::{Answer, InputEvent, Question};
 use learnharness::app::transcript::scan::next::{next, pending};
 use learnharness::app::transcript::scan::plan::plan;
@@ -27,7 +27,6 @@ const MOVES: u32 = 300;
 
 pub(super) struct Learner {
     client: Client,
-    name: String,
     rng: StdRng,
     watchers: u32,
     /// Inputs so far, for their ids.
@@ -43,8 +42,8 @@ struct Lesson {
 }
 
 impl Learner {
-    pub(super) fn new(client: Client, name: String, seed: u64, watchers: u32) -> Self {
-        Self { client, name, rng: StdRng::seed_from_u64(seed), watchers, count: 0 }
+    pub(super) fn new(client: Client, seed: u64, watchers: u32) -> Self {
+        Self { client, rng: StdRng::seed_from_u64(seed), watchers, count: 0 }
     }
 
     /// Takes lessons until there are to be no more; the last one to its end.
@@ -61,8 +60,8 @@ impl Learner {
             let outcome = self.take(&mut lesson).await;
             over.cancel();
             let watchers = watchers.join_all().await;
-            self.client.house.ledger.close(&lesson.chat);
             if outcome.is_ok() {
+                self.client.house.ledger.close(&lesson.chat);
                 self.compare(&lesson, watchers).await;
             }
             if no_more.is_cancelled() {
@@ -77,24 +76,24 @@ impl Learner {
             let recovered = std::mem::take(&mut lesson.reader.recovered);
             self.client.house.ledger.count(|figures| figures.recovered += recovered);
             if ended == Ended::Gone {
-                return self.gone(lesson);
+                return Err(self.gone(lesson));
             }
             let Some(input) = self.choose(lesson) else { return Ok(()) };
             if self.send(lesson, &input).await.is_err() {
-                return self.gone(lesson);
+                return Err(self.gone(lesson));
             }
         }
-        let left = next(&lesson.reader.live.record);
-        self.fault(lesson, &format!("{MOVES} moves and no end: {left:?}"));
+        let stands = self.client.describe(&lesson.chat).await;
+        self.fault(lesson, &format!("no end after {MOVES} moves: {stands}"));
         Err(Gone)
     }
 
     /// Our own hands may have taken the chat away; else it must not be gone.
-    fn gone(&self, lesson: &Lesson) -> Result<(), Gone> {
+    fn gone(&self, lesson: &Lesson) -> Gone {
         if !self.client.house.ledger.is_taken(&lesson.chat) {
             self.fault(lesson, "the chat is gone");
         }
-        Err(Gone)
+        Gone
     }
 
     fn fault(&self, lesson: &Lesson, words: &str) {
@@ -104,7 +103,8 @@ impl Learner {
     /// What the learner does now; none at the end of the lesson.
     fn choose(&mut self, lesson: &mut Lesson) -> Option<InputEvent> {
         let record = &lesson.reader.live.record;
-        let retry = lesson.reader.view().last().is_some_and(|unit| unit.parts.iter().any(|part| offers_retry(&part.body)));
+        let retry =
+            lesson.reader.view().last().is_some_and(|unit| unit.parts.iter().any(|part| offers_retry(&part.body)));
         match next(record) {
             Next::Reply | Next::Handoff => Some(InputEvent::Retry),
             Next::Answer(_) => {
@@ -117,7 +117,7 @@ impl Learner {
             Next::Verdict(_) => Some(self.judge(&mut lesson.pranks)),
             Next::Idle if is_over(lesson) => None,
             Next::Idle if record.is_empty() => Some(say("Teach me fractions.")),
-            Next::Idle => Some(say("Go on, please.")),
+            Next::Idle => Some(say("Go on.")),
         }
     }
 
@@ -195,7 +195,7 @@ impl Learner {
         }
         let mut make = || {
             self.count += 1;
-            let token = format!("[{}-{}]", self.name, self.count);
+            let token = token(self.count);
             let input = stamped(input, &token);
             ledger.send(chat, &token, &input);
             (token, input)
@@ -219,7 +219,8 @@ impl Learner {
     /// Holds the finished chat against all that was seen of it.
     async fn compare(&self, lesson: &Lesson, watchers: Vec<Reader>) {
         if self.client.audit_at_the_end(&lesson.chat).await.is_err() {
-            return drop(self.gone(lesson));
+            self.gone(lesson);
+            return;
         }
         let mut fresh = Reader::new(&self.client, &lesson.chat);
         fresh.settle("full").await;
@@ -241,6 +242,12 @@ impl Learner {
 
 fn say(text: &str) -> InputEvent {
     InputEvent::Text { text: text.to_owned(), note: None }
+}
+
+/// A number in signs that no teacher takes for words; whole, no token is a part of another.
+fn token(number: u32) -> String {
+    let signs: String = format!("{number:b}").chars().map(|bit| if bit == '1' { '•' } else { '·' }).collect();
+    format!("‹{signs}›")
 }
 
 /// The input with its token in it, by which it is found in the record.

@@ -11,6 +11,9 @@ use learnharness::app::native::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The age of text that must be kept: that of a checkpoint, and what a busy machine adds to it.
+const OLDEST_LOST: Duration = Duration::from_millis(2000);
+
 /// A cheap handle; the mutex is held for moments only.
 #[derive(Clone, Default)]
 pub(super) struct Ledger(Arc<Mutex<Inner>>);
@@ -134,9 +137,12 @@ impl Ledger {
 
     /// Something that must not be; a person reads the words.
     pub(super) fn fault(&self, fault: Fault, words: impl Into<String>) {
-        let mut inner = self.lock();
-        let words = format!("{} (after kill {})", words.into(), inner.figures.kills);
-        inner.faults.push((fault, words));
+        let (mut inner, words) = (self.lock(), words.into());
+        let kill = inner.figures.kills;
+        // Each look at a record finds the same again.
+        if !inner.faults.iter().any(|(_, known)| known.starts_with(&words)) {
+            inner.faults.push((fault, format!("{words} (after kill {kill})")));
+        }
     }
 
     pub(super) fn open(&self, chat: &str) {
@@ -254,9 +260,14 @@ impl Ledger {
         if !raws.starts_with(&known.chat.record) {
             faults.push((Fault::Lost, "the record has changed".to_owned()));
         }
-        faults.extend(known.chat.published.iter().filter(|(seq, raw)| raws.get(**seq as usize - 1) != Some(raw)).map(
-            |(seq, raw)| (Fault::Lost, format!("what was published at {seq} is not stored as it was: {raw}")),
-        ));
+        faults.extend(
+            known
+                .chat
+                .published
+                .iter()
+                .filter(|(seq, raw)| raws.get(**seq as usize - 1) != Some(raw))
+                .map(|(seq, raw)| (Fault::Lost, format!("what was published at {seq} is not stored as it was: {raw}"))),
+        );
         let refused = |token: &str| self.outcome(chat, token) == Some(Outcome::Refused);
         faults.extend(known.chat.inputs.iter().flat_map(|sent| sent.faults(&record, refused)));
         faults.extend(doubled(&record).into_iter().map(|words| (Fault::Doubled, words)));
@@ -274,10 +285,21 @@ impl Ledger {
     pub(super) fn audit_text(&self, chat: &str, shown: &Shown) {
         let record: Vec<Stored> = shown.messages.iter().filter_map(Row::read).collect();
         let sightings = self.lock().chats.get_mut(chat).map(|chat| std::mem::take(&mut chat.sightings));
+        let mut lost = BTreeMap::new();
         for sighting in sightings.unwrap_or_default() {
             match sighting.lost(&record) {
-                Ok(lost) => self.count(|figures| figures.text_lost = figures.text_lost.max(lost)),
+                Ok(ago) => {
+                    let most: &mut Duration = lost.entry(sighting.kill).or_default();
+                    *most = ago.max(*most);
+                }
                 Err(words) => self.fault(Fault::Lost, format!("{chat}: {words}, kill {}", sighting.kill)),
+            }
+        }
+        for (kill, ago) in lost {
+            self.count(|figures| figures.text_lost = figures.text_lost.max(ago));
+            if ago > OLDEST_LOST {
+                let words = format!("text that was seen {} ms before kill {kill} is gone", ago.as_millis());
+                self.fault(Fault::Lost, format!("{chat}: {words}"));
             }
         }
     }
@@ -429,4 +451,98 @@ pub(super) fn flat(answer: &AssistantMessage) -> String {
 /// Bytes that both begin with.
 fn common(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The kinds of what a ledger finds wrong with a record, after `tell` has told it what clients know.
+    fn check(record: Value, tell: impl Fn(&Ledger), expected: &[Fault]) {
+        let ledger = Ledger::default();
+        ledger.open("chat");
+        tell(&ledger);
+        let rows: Vec<Value> = record
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(1..)
+            .map(|(message, seq)| json!({"seq": seq, "message": message}))
+            .collect();
+        let body = json!({"messages": rows}).to_string();
+        ledger.audit("chat", &ledger.known("chat"), &serde_json::from_str(&body).unwrap());
+        ledger.audit_text("chat", &serde_json::from_str(&body).unwrap());
+        let found: Vec<Fault> = ledger.faults().into_iter().map(|(fault, _)| fault).collect();
+        assert_eq!(found, expected, "{record} {:?}", ledger.faults());
+    }
+
+    fn user(text: &str) -> Value {
+        json!({"role": "user", "content": text, "timestamp": 1})
+    }
+
+    fn accepted(ledger: &Ledger, seq: u32) {
+        ledger.send("chat", "‹•›", &InputEvent::Text { text: "Hi ‹•›".to_owned(), note: None });
+        ledger.settle(0, "chat", "‹•›", Outcome::Accepted(Accepted { run_id: None, seq: Seq(seq) }));
+    }
+
+    #[test]
+    fn an_accepted_input_is_there_once_and_where_it_was_said_to_be() {
+        let told = |ledger: &Ledger| accepted(ledger, 1);
+        check(json!([user("Hi ‹•›")]), told, &[]);
+        check(json!([user("Hi ‹•·›")]), told, &[Fault::Lost]);
+        check(json!([user("Ho"), user("Hi ‹•›")]), told, &[Fault::Lost]);
+        check(json!([user("Hi ‹•›"), user("Hi ‹•›")]), told, &[Fault::Doubled, Fault::Lost]);
+        let refused = |ledger: &Ledger| {
+            ledger.send("chat", "‹•›", &InputEvent::Text { text: "Hi ‹•›".to_owned(), note: None });
+            ledger.settle(0, "chat", "‹•›", Outcome::Refused);
+        };
+        check(json!([user("Hi ‹•›")]), refused, &[Fault::Doubled]);
+        let twice = |ledger: &Ledger| {
+            accepted(ledger, 1);
+            accepted(ledger, 2);
+        };
+        check(json!([user("Hi ‹•›")]), twice, &[Fault::Doubled, Fault::Lost]);
+    }
+
+    #[test]
+    fn what_was_published_is_there_byte_for_byte() {
+        let told = |ledger: &Ledger| ledger.publish(0, "chat", Seq(1), &user("Hi").to_string());
+        check(json!([user("Hi")]), told, &[]);
+        check(json!([]), told, &[Fault::Lost]);
+        check(json!([user("Ho")]), told, &[Fault::Lost]);
+        let others = |ledger: &Ledger| {
+            told(ledger);
+            ledger.publish(0, "chat", Seq(1), &user("Ho").to_string());
+        };
+        check(json!([user("Hi")]), others, &[Fault::Doubled]);
+    }
+
+    #[test]
+    fn no_result_and_no_answer_stands_there_twice() {
+        let asks = json!({"role": "assistant", "timestamp": 1, "content": [{"type": "text", "text": "Well."}, {"type": "toolCall", "id": "a", "name": "quiz", "arguments": {}}]});
+        let result = json!({"role": "toolResult", "toolCallId": "a", "toolName": "quiz", "content": []});
+        check(json!([asks, result]), |_| {}, &[]);
+        check(json!([asks, result, result]), |_| {}, &[Fault::Doubled]);
+        check(json!([asks, asks, result]), |_| {}, &[Fault::Doubled]);
+        let placeholder = json!({"role": "toolResult", "toolCallId": "a", "toolName": "quiz", "content": [], "details": {"posed": true}});
+        check(json!([asks, placeholder]), |_| {}, &[Fault::Doubled]);
+    }
+
+    #[test]
+    fn text_that_was_seen_long_before_a_kill_is_kept_and_marked_as_cut_off() {
+        let said = |text: &str, reason: &str| json!({"role": "assistant", "timestamp": 5, "stopReason": reason, "content": [{"type": "text", "text": text}]});
+        let mark = json!({"role": "custom", "customType": "interrupted", "content": "", "id": "i"});
+        let told = |ledger: &Ledger| {
+            let open = serde_json::from_value(said("One. Two.", "pending")).unwrap();
+            let steps = vec![(Duration::from_secs(5), 4), (Duration::from_secs(1), 9)];
+            ledger.see(0, "chat", Sighting { kill: 1, position: Seq(1), open, steps });
+        };
+        check(json!([user("Hi"), said("One. Two. Three.", "stop")]), told, &[]);
+        check(json!([user("Hi"), said("One.", "aborted"), mark]), told, &[]);
+        check(json!([user("Hi"), said("One.", "aborted")]), told, &[Fault::Lost]);
+        check(json!([user("Hi"), said("On", "aborted"), mark]), told, &[Fault::Lost]);
+        check(json!([user("Hi")]), told, &[Fault::Lost]);
+    }
 }

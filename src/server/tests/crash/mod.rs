@@ -37,8 +37,6 @@ const KILLS: &str = "LEARNHARNESS_CRASH_KILLS";
 const SEED: &str = "LEARNHARNESS_CRASH_SEED";
 /// What each line for a person begins with.
 const LINE: &str = "crash: ";
-/// The age of text that must be kept: that of a checkpoint, and what a busy machine adds to it.
-const OLDEST_LOST: Duration = Duration::from_millis(2000);
 /// How soon a second server on the same data must have said so.
 const REFUSAL: Duration = Duration::from_secs(2);
 
@@ -72,17 +70,23 @@ async fn as_many_kills_as_are_wanted() {
         watchers: 2,
         apart: Duration::from_millis(60),
         life: Duration::from_millis(4500),
-        patience: Duration::from_secs(180),
+        patience: Duration::from_secs(90),
     };
     println!();
     println!("{LINE}seed {}", size.seed);
-    let few = Size { kills: size.kills.div_ceil(5).max(3), learners: 2, watchers: 1, ..size };
+    let few = Size { kills: size.kills.div_ceil(3).max(3), learners: 2, watchers: 1, seed: size.seed + 3, ..size };
     let (lesson, chat, messages, torn, full) = tokio::join!(
         with_lesson(size),
-        with_provider(Api::OpenAiCompletions, "completions", size, Between::Nothing, None),
-        with_provider(Api::AnthropicMessages, "messages", size, Between::Nothing, None),
+        with_provider(
+            Api::OpenAiCompletions,
+            "completions",
+            Size { seed: size.seed + 1, ..size },
+            Between::Nothing,
+            None
+        ),
+        with_provider(Api::AnthropicMessages, "messages", Size { seed: size.seed + 2, ..size }, Between::Nothing, None),
         with_provider(Api::OpenAiCompletions, "torn log", few, Between::Tear, None),
-        on_a_small_disk(few),
+        on_a_small_disk(Size { seed: size.seed + 4, ..few }),
     );
     let mut rows = vec![lesson, chat, messages, torn];
     let mut is_good = true;
@@ -123,7 +127,7 @@ fn tell(what: &str, outcome: Result<String, String>) -> bool {
 
 async fn with_lesson(size: Size) -> Row {
     let house = Arc::new(House::new(Teacher::Lesson, None));
-    campaign::run(house.clone(), "lesson", size, Between::Nothing).await;
+    campaign::run(house.clone(), size, Between::Nothing).await;
     Row::of("lesson", &house.ledger)
 }
 
@@ -132,13 +136,7 @@ async fn on_a_small_disk(size: Size) -> Result<Row, String> {
     Ok(with_provider(Api::OpenAiCompletions, "disk full", size, Between::Nothing, Some(disk)).await)
 }
 
-async fn with_provider(
-    api: Api,
-    name: &'static str,
-    size: Size,
-    between: Between,
-    disk: Option<disk::Disk>,
-) -> Row {
+async fn with_provider(api: Api, name: &'static str, size: Size, between: Between, disk: Option<disk::Disk>) -> Row {
     let serial = AtomicU64::new(0);
     let provider = Provider::answering(move |request| {
         if request.body["messages"].is_null() {
@@ -152,7 +150,7 @@ async fn with_provider(
     let house = Arc::new(House::new(teacher, disk.as_ref().map(disk::Disk::data)));
     match &disk {
         Some(disk) => disk::full(house.clone(), disk, size).await,
-        None => campaign::run(house.clone(), name, size, between).await,
+        None => campaign::run(house.clone(), size, between).await,
     }
     for fault in provider.take_faults() {
         house.ledger.fault(Fault::Invalid, fault);
@@ -169,18 +167,27 @@ struct Row {
 
 impl Row {
     fn of(name: &'static str, ledger: &Ledger) -> Self {
-        let figures = ledger.figures();
-        if figures.text_lost > OLDEST_LOST {
-            let words = format!("readers had seen text for {} ms that is gone", figures.text_lost.as_millis());
-            ledger.fault(Fault::Lost, words);
-        }
-        Self { name, figures, faults: ledger.faults() }
+        Self { name, figures: ledger.figures(), faults: ledger.faults() }
     }
 
     fn head() -> String {
         let columns = [
-            "kills", "starts", "recovered", "inputs", "messages", "lost", "doubled", "invalid", "reader", "stuck", "server",
-            "text ms", "retries", "507", "lessons", "s",
+            "kills",
+            "starts",
+            "recovered",
+            "inputs",
+            "messages",
+            "lost",
+            "doubled",
+            "invalid",
+            "reader",
+            "stuck",
+            "server",
+            "text ms",
+            "retries",
+            "507",
+            "lessons",
+            "s",
         ];
         columns.iter().fold(format!("{:<12}", ""), |mut line, column| {
             let _ = write!(line, "{column:>10}");
@@ -189,7 +196,8 @@ impl Row {
     }
 
     fn line(&self) -> String {
-        let Figures { kills, starts, recovered, inputs, published, refused, retries, chats, text_lost, took } = self.figures;
+        let Figures { kills, starts, recovered, inputs, published, refused, retries, chats, text_lost, took } =
+            self.figures;
         let of = |kind: Fault| self.faults.iter().filter(|(fault, _)| *fault == kind).count() as u128;
         let counts = [kills, starts, recovered, inputs, published].map(u128::from);
         let faults = [Fault::Lost, Fault::Doubled, Fault::Invalid, Fault::Reader, Fault::Stuck, Fault::Server].map(of);

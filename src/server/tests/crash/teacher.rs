@@ -36,7 +36,7 @@ pub(super) struct Answer {
 }
 
 /// Sentences of a slow answer.
-const LONG: usize = 40;
+const LONG: usize = 60;
 const BLOCKS: [&str; 2] = ["first", "second"];
 /// What comes in the place of an answer when there is none.
 const NO_ANSWER: [&str; 2] = ["Not answered", "interrupted"];

@@ -13,17 +13,22 @@ use super::ledger::Fault;
 
 const DATABASE: &str = "learnharness.db";
 const LOG: &str = "learnharness.db-wal";
+/// Bytes that are mostly torn off at most.
+const NEWEST: u64 = 256 * 1024;
 
 /// Tears the write-ahead log of a server that is down, or takes it away.
 pub(super) async fn tear(house: &House, rng: &mut StdRng) {
     let log = house.data().join(LOG);
     let Ok(length) = std::fs::metadata(&log).map(|meta| meta.len()) else { return };
     let before = copy(house, "before");
-    if rng.random_bool(0.3) {
-        std::fs::remove_file(&log).unwrap();
-    } else {
-        let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
-        file.set_len(rng.random_range(0..=length)).unwrap();
+    let left = match rng.random_range(0..10) {
+        0 => None,
+        1 => Some(rng.random_range(0..=length)),
+        _ => Some(length.saturating_sub(rng.random_range(1..=NEWEST))),
+    };
+    match left {
+        None => std::fs::remove_file(&log).unwrap(),
+        Some(left) => std::fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(left).unwrap(),
     }
     let after = copy(house, "after");
     compare(house, &before, &after).await;
@@ -45,7 +50,11 @@ async fn compare(house: &House, before: &Path, after: &Path) {
             (Some(whole), Some(left)) if whole.starts_with(&left) => house.ledger.cut(&chat, left.len()),
             (_, None) => house.ledger.take(&chat),
             (whole, Some(left)) => {
-                let words = format!("{chat}: {} messages are left that are no beginning of {:?}", left.len(), whole.map(|whole| whole.len()));
+                let words = format!(
+                    "{chat}: {} messages are left that are no beginning of {:?}",
+                    left.len(),
+                    whole.map(|whole| whole.len())
+                );
                 house.ledger.fault(Fault::Lost, words);
             }
         }

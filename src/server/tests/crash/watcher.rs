@@ -17,11 +17,7 @@ pub(super) async fn watch(client: Client, chat: String, seed: u64, over: Cancell
         if rng.random_bool(0.1) {
             reader = Reader::new(&client, &chat);
         }
-        let way = Way {
-            updates: updates(&mut rng),
-            follow: rng.random_bool(0.5),
-            enough: rng.random_range(1..400),
-        };
+        let way = Way { updates: updates(&mut rng), follow: rng.random_bool(0.5), enough: rng.random_range(1..400) };
         let ended = tokio::select! {
             ended = reader.read(way) => ended,
             () = over.cancelled() => break,

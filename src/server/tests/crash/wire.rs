@@ -119,7 +119,8 @@ fn messages(serial: u64, answer: &Answer) -> Pieces {
         index = 1;
     }
     before.push(open(index, json!({"type": "text", "text": ""})));
-    let said = answer.sentences.iter().map(|words| delta(index, json!({"type": "text_delta", "text": words}))).collect();
+    let said =
+        answer.sentences.iter().map(|words| delta(index, json!({"type": "text_delta", "text": words}))).collect();
     let mut after = vec![close(index)];
     for (nth, (name, args)) in answer.calls.iter().enumerate() {
         let at = index + 1 + nth;
