@@ -103,21 +103,21 @@ impl Client {
             match status {
                 202 => {
                     let accepted: Accepted = serde_json::from_str(&body).unwrap();
-                    ledger.settle(epoch, chat, token, Outcome::Accepted(accepted));
+                    ledger.settle(epoch, chat, token, &Outcome::Accepted(accepted));
                     self.house.observe(Moment::Accepted);
                     return Ok(());
                 }
                 404 => return Err(Gone),
                 409 | 422 => {
-                    ledger.settle(epoch, chat, token, Outcome::Refused);
+                    ledger.settle(epoch, chat, token, &Outcome::Refused);
                     return Ok(());
                 }
                 507 => {
-                    ledger.settle(epoch, chat, token, Outcome::Refused);
+                    ledger.settle(epoch, chat, token, &Outcome::Refused);
                     ledger.count(|figures| figures.refused += 1);
                     self.audit(chat).await?;
                     tokio::time::sleep(AGAIN).await;
-                    ledger.settle(epoch, chat, token, Outcome::Unknown);
+                    ledger.settle(epoch, chat, token, &Outcome::Unknown);
                 }
                 _ => {
                     ledger.fault(Fault::Server, format!("{chat}: an input was answered {status} {body}"));

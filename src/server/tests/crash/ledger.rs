@@ -171,7 +171,7 @@ impl Ledger {
     }
 
     /// What was said to an input; a second acceptance must be the first one again.
-    pub(super) fn settle(&self, epoch: u32, chat: &str, token: &str, outcome: Outcome) {
+    pub(super) fn settle(&self, epoch: u32, chat: &str, token: &str, outcome: &Outcome) {
         let mut inner = self.lock();
         if inner.epoch != epoch {
             return;
@@ -183,7 +183,7 @@ impl Ledger {
             (matches!(known, Outcome::Accepted(_)), matches!(outcome, Outcome::Accepted(_)));
         inner.figures.inputs += u32::from(is_accepted && !was_accepted);
         drop(inner);
-        if was_accepted && known != outcome {
+        if was_accepted && known != *outcome {
             self.fault(Fault::Doubled, format!("{chat}: input {token} was {known:?} and then {outcome:?}"));
         }
     }
@@ -460,7 +460,7 @@ mod tests {
     use super::*;
 
     /// The kinds of what a ledger finds wrong with a record, after `tell` has told it what clients know.
-    fn check(record: Value, tell: impl Fn(&Ledger), expected: &[Fault]) {
+    fn check(record: &Value, tell: impl Fn(&Ledger), expected: &[Fault]) {
         let ledger = Ledger::default();
         ledger.open("chat");
         tell(&ledger);
@@ -484,50 +484,50 @@ mod tests {
 
     fn accepted(ledger: &Ledger, seq: u32) {
         ledger.send("chat", "‹•›", &InputEvent::Text { text: "Hi ‹•›".to_owned(), note: None });
-        ledger.settle(0, "chat", "‹•›", Outcome::Accepted(Accepted { run_id: None, seq: Seq(seq) }));
+        ledger.settle(0, "chat", "‹•›", &Outcome::Accepted(Accepted { run_id: None, seq: Seq(seq) }));
     }
 
     #[test]
     fn an_accepted_input_is_there_once_and_where_it_was_said_to_be() {
         let told = |ledger: &Ledger| accepted(ledger, 1);
-        check(json!([user("Hi ‹•›")]), told, &[]);
-        check(json!([user("Hi ‹•·›")]), told, &[Fault::Lost]);
-        check(json!([user("Ho"), user("Hi ‹•›")]), told, &[Fault::Lost]);
-        check(json!([user("Hi ‹•›"), user("Hi ‹•›")]), told, &[Fault::Doubled, Fault::Lost]);
+        check(&json!([user("Hi ‹•›")]), told, &[]);
+        check(&json!([user("Hi ‹•·›")]), told, &[Fault::Lost]);
+        check(&json!([user("Ho"), user("Hi ‹•›")]), told, &[Fault::Lost]);
+        check(&json!([user("Hi ‹•›"), user("Hi ‹•›")]), told, &[Fault::Doubled, Fault::Lost]);
         let refused = |ledger: &Ledger| {
             ledger.send("chat", "‹•›", &InputEvent::Text { text: "Hi ‹•›".to_owned(), note: None });
-            ledger.settle(0, "chat", "‹•›", Outcome::Refused);
+            ledger.settle(0, "chat", "‹•›", &Outcome::Refused);
         };
-        check(json!([user("Hi ‹•›")]), refused, &[Fault::Doubled]);
+        check(&json!([user("Hi ‹•›")]), refused, &[Fault::Doubled]);
         let twice = |ledger: &Ledger| {
             accepted(ledger, 1);
             accepted(ledger, 2);
         };
-        check(json!([user("Hi ‹•›")]), twice, &[Fault::Doubled, Fault::Lost]);
+        check(&json!([user("Hi ‹•›")]), twice, &[Fault::Doubled, Fault::Lost]);
     }
 
     #[test]
     fn what_was_published_is_there_byte_for_byte() {
         let told = |ledger: &Ledger| ledger.publish(0, "chat", Seq(1), &user("Hi").to_string());
-        check(json!([user("Hi")]), told, &[]);
-        check(json!([]), told, &[Fault::Lost]);
-        check(json!([user("Ho")]), told, &[Fault::Lost]);
+        check(&json!([user("Hi")]), told, &[]);
+        check(&json!([]), told, &[Fault::Lost]);
+        check(&json!([user("Ho")]), told, &[Fault::Lost]);
         let others = |ledger: &Ledger| {
             told(ledger);
             ledger.publish(0, "chat", Seq(1), &user("Ho").to_string());
         };
-        check(json!([user("Hi")]), others, &[Fault::Doubled]);
+        check(&json!([user("Hi")]), others, &[Fault::Doubled]);
     }
 
     #[test]
     fn no_result_and_no_answer_stands_there_twice() {
         let asks = json!({"role": "assistant", "timestamp": 1, "content": [{"type": "text", "text": "Well."}, {"type": "toolCall", "id": "a", "name": "quiz", "arguments": {}}]});
         let result = json!({"role": "toolResult", "toolCallId": "a", "toolName": "quiz", "content": []});
-        check(json!([asks, result]), |_| {}, &[]);
-        check(json!([asks, result, result]), |_| {}, &[Fault::Doubled]);
-        check(json!([asks, asks, result]), |_| {}, &[Fault::Doubled]);
+        check(&json!([asks, result]), |_| {}, &[]);
+        check(&json!([asks, result, result]), |_| {}, &[Fault::Doubled]);
+        check(&json!([asks, asks, result]), |_| {}, &[Fault::Doubled]);
         let placeholder = json!({"role": "toolResult", "toolCallId": "a", "toolName": "quiz", "content": [], "details": {"posed": true}});
-        check(json!([asks, placeholder]), |_| {}, &[Fault::Doubled]);
+        check(&json!([asks, placeholder]), |_| {}, &[Fault::Doubled]);
     }
 
     #[test]
@@ -539,10 +539,10 @@ mod tests {
             let steps = vec![(Duration::from_secs(5), 4), (Duration::from_secs(1), 9)];
             ledger.see(0, "chat", Sighting { kill: 1, position: Seq(1), open, steps });
         };
-        check(json!([user("Hi"), said("One. Two. Three.", "stop")]), told, &[]);
-        check(json!([user("Hi"), said("One.", "aborted"), mark]), told, &[]);
-        check(json!([user("Hi"), said("One.", "aborted")]), told, &[Fault::Lost]);
-        check(json!([user("Hi"), said("On", "aborted"), mark]), told, &[Fault::Lost]);
-        check(json!([user("Hi")]), told, &[Fault::Lost]);
+        check(&json!([user("Hi"), said("One. Two. Three.", "stop")]), told, &[]);
+        check(&json!([user("Hi"), said("One.", "aborted"), mark]), told, &[]);
+        check(&json!([user("Hi"), said("One.", "aborted")]), told, &[Fault::Lost]);
+        check(&json!([user("Hi"), said("On", "aborted"), mark]), told, &[Fault::Lost]);
+        check(&json!([user("Hi")]), told, &[Fault::Lost]);
     }
 }

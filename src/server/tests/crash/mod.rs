@@ -104,8 +104,8 @@ async fn as_many_kills_as_are_wanted() {
             println!("{LINE}{}: {fault:?}: {words}", row.name);
         }
     }
-    is_good &= tell("read-only data", disk::read_only(size).await);
-    is_good &= tell("second server", disk::second(size).await.and_then(in_time));
+    is_good &= tell("read-only data", &disk::read_only(size).await);
+    is_good &= tell("second server", &disk::second(size).await.and_then(in_time));
     println!("{LINE}{}", if is_good { "good" } else { "there are faults" });
     assert!(is_good);
 }
@@ -115,9 +115,9 @@ fn in_time(took: Duration) -> Result<String, String> {
     if took <= REFUSAL { Ok(words) } else { Err(words) }
 }
 
-fn tell(what: &str, outcome: Result<String, String>) -> bool {
+fn tell(what: &str, outcome: &Result<String, String>) -> bool {
     let is_skipped = outcome.as_ref().is_err_and(|words| words.starts_with("skipped: "));
-    match &outcome {
+    match outcome {
         Ok(words) => println!("{LINE}{what}: ok: {words}"),
         Err(words) if is_skipped => println!("{LINE}{what}: {words}"),
         Err(words) => println!("{LINE}{what}: WRONG: {words}"),

@@ -13,9 +13,6 @@ use super::ledger::Fault;
 
 const DATABASE: &str = "learnharness.db";
 const LOG: &str = "learnharness.db-wal";
-/// Bytes that are mostly torn off at most.
-const NEWEST: u64 = 256 * 1024;
-
 /// Tears the write-ahead log of a server that is down, or takes it away.
 pub(super) async fn tear(house: &House, rng: &mut StdRng) {
     let log = house.data().join(LOG);
@@ -24,7 +21,8 @@ pub(super) async fn tear(house: &House, rng: &mut StdRng) {
     let left = match rng.random_range(0..10) {
         0 => None,
         1 => Some(rng.random_range(0..=length)),
-        _ => Some(length.saturating_sub(rng.random_range(1..=NEWEST))),
+        // Mostly a little, sometimes much.
+        _ => Some(length - (length as f64 * rng.random_range(0.0..1.0_f64).powi(4)) as u64),
     };
     match left {
         None => std::fs::remove_file(&log).unwrap(),

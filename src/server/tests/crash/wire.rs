@@ -71,7 +71,7 @@ pub(super) fn reply(api: Api, serial: u64, answer: &Answer, apart: Duration) -> 
     for piece in said {
         reply = if answer.slow { reply.pause(apart).then(piece) } else { reply.then(piece) };
     }
-    after.into_iter().fold(reply, |reply, piece| reply.then(piece))
+    after.into_iter().fold(reply, Reply::then)
 }
 
 /// Pieces before the text, of the text, and after it.
