@@ -64,7 +64,8 @@ impl Learner {
                 self.client.house.ledger.close(&lesson.chat);
                 self.compare(&lesson, watchers).await;
             }
-            if no_more.is_cancelled() {
+            // Who lost the lesson to our own hands takes another one to its end.
+            if no_more.is_cancelled() && !self.client.house.ledger.is_taken(&lesson.chat) {
                 return;
             }
         }

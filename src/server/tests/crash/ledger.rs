@@ -423,7 +423,7 @@ impl Sighting {
         let length = kept.map_or(0, |(_, answer)| common(&flat(answer), &flat(&self.open)));
         if let Some((seq, answer)) = kept
             && answer.stop_reason == StopReason::Aborted
-            && !record.get(seq.0 as usize).is_some_and(is_interruption)
+            && !record.get(seq.0 as usize).is_some_and(tells_of_a_cut)
         {
             return Err(format!("the answer at {seq} was cut off, and nothing says so"));
         }
@@ -431,9 +431,12 @@ impl Sighting {
     }
 }
 
-fn is_interruption(stored: &Stored) -> bool {
+/// The marker of an interruption, or the notice of one that is left to the learner's Retry.
+fn tells_of_a_cut(stored: &Stored) -> bool {
     match &stored.message {
-        Message::Custom(custom) => matches!(Marker::read(custom), Some(Marker::Interrupted)),
+        Message::Custom(custom) => {
+            matches!(Marker::read(custom), Some(Marker::Interrupted | Marker::Notice { .. }))
+        }
         Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) => false,
     }
 }

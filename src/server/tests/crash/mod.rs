@@ -85,7 +85,13 @@ async fn as_many_kills_as_are_wanted() {
             None
         ),
         with_provider(Api::AnthropicMessages, "messages", Size { seed: size.seed + 2, ..size }, Between::Nothing, None),
-        with_provider(Api::OpenAiCompletions, "torn log", few, Between::Tear, None),
+        with_provider(
+            Api::OpenAiCompletions,
+            "torn log",
+            Size { apart: Duration::from_millis(5), ..few },
+            Between::Tear,
+            None
+        ),
         on_a_small_disk(Size { seed: size.seed + 4, ..few }),
     );
     let mut rows = vec![lesson, chat, messages, torn];

@@ -1,5 +1,6 @@
 //! A reader of a chat's stream who goes on after each restart from where it was, and notes what it was told.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use futures::StreamExt;
@@ -14,11 +15,16 @@ use super::house::Moment;
 use super::ledger::{Fault, Sighting, flat};
 use crate::support::reader::{Order, Sent, kind, parse};
 
+/// Events that are told with a fault.
+const LOG: usize = 12;
+
 pub(super) struct Reader {
     client: Client,
     chat: String,
     pub(super) live: Live,
     epoch: u32,
+    /// The last events, for whoever looks for the reason of a fault.
+    log: VecDeque<String>,
     /// The open answer by its time of birth, and when it was how long.
     born: i64,
     steps: Vec<(Instant, usize)>,
@@ -59,7 +65,17 @@ struct End<'a> {
 impl Reader {
     pub(super) fn new(client: &Client, chat: &str) -> Self {
         let (client, chat) = (client.clone(), chat.to_owned());
-        Self { client, chat, live: Live::default(), epoch: 0, born: 0, steps: Vec::new(), was_cut: false, recovered: 0 }
+        Self {
+            client,
+            chat,
+            live: Live::default(),
+            epoch: 0,
+            log: VecDeque::new(),
+            born: 0,
+            steps: Vec::new(),
+            was_cut: false,
+            recovered: 0,
+        }
     }
 
     /// What a page shows of it.
@@ -88,6 +104,7 @@ impl Reader {
             "http://{addr}/api/chats/{}/stream?after={after}&updates={}&follow={follow}",
             self.chat, way.updates
         );
+        self.note(format!("attached to life {nth} after {after}"));
         let ended = match self.client.http.get(url).send().await {
             Ok(response) if response.status() == 404 => return Ended::Gone,
             Ok(response) => self.follow(response, way, Order::after(after)).await,
@@ -104,6 +121,13 @@ impl Reader {
         Ended::Cut
     }
 
+    fn note(&mut self, what: String) {
+        if self.log.len() == LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back(what);
+    }
+
     /// Takes events until the end; none when the stream breaks off.
     async fn follow(&mut self, response: reqwest::Response, way: Way, mut order: Order) -> Option<Ended> {
         let mut bytes = response.bytes_stream();
@@ -114,6 +138,7 @@ impl Reader {
                 let block = String::from_utf8(text.drain(..end + 2).collect()).unwrap();
                 let Some(sent) = parse(block.trim_end()) else { continue };
                 let Some(event) = &sent.event else { return Some(Ended::Settled) };
+                self.note(format!("{} {}", sent.id, kind(event)));
                 if let Err(words) = order.check(sent.id, event) {
                     self.fault(&words);
                 }
@@ -179,6 +204,6 @@ impl Reader {
     }
 
     fn fault(&self, words: &str) {
-        self.client.house.ledger.fault(Fault::Reader, format!("{}: {words}", self.chat));
+        self.client.house.ledger.fault(Fault::Reader, format!("{}: {words}: {:?}", self.chat, self.log));
     }
 }
