@@ -5,6 +5,7 @@
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
+//! - `crash`: the real server, killed at any moment while learners learn.
 //! - `windows`: the same for a process that died between any two writes of a run.
 //! - `killed`: a lesson whose process is killed at any event, again and again.
 //! - `endings`: how the real binary ends, and which data it refuses.
@@ -27,6 +28,7 @@
 mod anthropic;
 mod captures;
 mod cases;
+mod crash;
 mod durability;
 mod empty;
 mod endings;
