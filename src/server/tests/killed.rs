@@ -187,7 +187,7 @@ fn played(kills: &[Kill]) -> (Vec<(Seq, Message)>, Shown) {
             };
             let mut visit = Visit { app: &app, kill, events: 0, shown: &mut shown };
             let over = visit.play(&chat).await.is_ok();
-            let asked: Vec<Request> = std::mem::take(&mut *requests.lock().unwrap());
+            let asked: Vec<Request<'_>> = std::mem::take(&mut *requests.lock().unwrap());
             for request in asked {
                 assert_eq!(faults_of(&request).await, Vec::<String>::new());
             }
