@@ -221,7 +221,13 @@ impl Body {
     async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
         let chunk = {
             let mut next = pin!(self.response.chunk());
-            match futures::poll!(next.as_mut()) {
+            let mut found = futures::poll!(next.as_mut());
+            if found.is_pending() {
+                // The connection reads in a task of its own, and no further than it is asked for.
+                tokio::task::yield_now().await;
+                found = futures::poll!(next.as_mut());
+            }
+            match found {
                 Poll::Ready(chunk) => chunk,
                 Poll::Pending => {
                     sleep_until(self.came + BREATH).await;
