@@ -72,6 +72,12 @@ pub fn on_visibility(changed: impl FnMut() + 'static) -> Option<Listening> {
     listen(document()?.unchecked_into(), "visibilitychange", changed)
 }
 
+/// Calls `back` when the browser finds its network again, or brings the page back from its cache.
+pub fn on_return(back: impl Fn() + Clone + 'static) -> [Option<Listening>; 2] {
+    let listen = |name| listen(window()?.unchecked_into(), name, back.clone());
+    [listen("online"), listen("pageshow")]
+}
+
 /// Where the learner has moved the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {

@@ -60,6 +60,7 @@ async fn serve() -> Result<(), Failure> {
     let name = models.model.id.clone();
     let runs = Runs::new(store.clone(), models);
     runs.recover().await?;
+    runs.purge_daily();
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
     let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
     println!("learnharness serves http://{} with the model {name}", config.addr);

@@ -160,6 +160,11 @@ impl Feed {
         self.state().tail.as_ref().map(|tail| (tail.run.clone(), tail.cancel.clone()))
     }
 
+    /// The wait of the open run before it asks its model again.
+    pub(super) fn retry(&self) -> Option<Retry> {
+        self.state().tail.as_ref().and_then(|tail| tail.retry.clone())
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,6 +4,7 @@
 
 mod accept;
 mod attach;
+mod delete;
 mod drive;
 mod feed;
 mod recover;
@@ -129,11 +130,15 @@ impl Runs {
     }
 }
 
+/// What is said of a deleted chat.
+const DELETED: &str = "This lesson was deleted.";
+
 /// The one door from the store's errors to a client's.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn refused(error: StoreError) -> ErrorBody {
     match error {
         StoreError::NoChat(_) => ErrorBody::new(ErrorKind::NotFound, "There is no such chat."),
+        StoreError::Gone(_) => ErrorBody::new(ErrorKind::Gone, DELETED),
         StoreError::Unreadable(_) | StoreError::ClaimLost => {
             tracing::error!(%error, "the record is not as it should be");
             internal()

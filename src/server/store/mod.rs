@@ -23,6 +23,8 @@ use writer::Writer;
 pub enum StoreError {
     #[error("there is no chat {0}")]
     NoChat(String),
+    #[error("the chat {0} was deleted")]
+    Gone(String),
     #[error("the run no longer holds its chat")]
     ClaimLost,
     #[error("a stored message cannot be read: {0}")]
