@@ -18,7 +18,8 @@ pub struct Changes(pub RwSignal<u32>);
 pub fn Chats() -> impl IntoView {
     let Changes(changes) = expect_context::<Changes>();
     let chats = Resource::new(move || changes.get(), |_| api::chats());
-    let list = List { deleted: RwSignal::new(None), trouble: RwSignal::new(None), back: StoredValue::new(None), changes };
+    let list =
+        List { deleted: RwSignal::new(None), trouble: RwSignal::new(None), back: StoredValue::new(None), changes };
     view! {
         <nav class="chats" aria-label="Chats">
             <A href="/" attr:class="brand">"learnharness"</A>

@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn a_wait_is_told_with_its_reason_and_in_whole_seconds() {
         let check = |wait_ms, shown: &str| {
-            assert_eq!(waits(&Retry { attempt: 1, wait_ms, reason: "The provider cannot be reached.".to_owned() }), shown);
+            assert_eq!(
+                waits(&Retry { attempt: 1, wait_ms, reason: "The provider cannot be reached.".to_owned() }),
+                shown
+            );
         };
         check(3_000, "The provider cannot be reached. Trying again in 3 s.");
         check(2_500, "The provider cannot be reached. Trying again in 3 s.");

@@ -10,7 +10,9 @@ use tokio::sync::broadcast::error::RecvError;
 use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
 use super::{Runs, refused};
 use crate::app::native::view::{Activity, Retry};
-use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, ErrorKind, Message, Seq, Stored, ToolResultMessage, fold};
+use crate::app::native::{
+    AgentEvent, AssistantMessage, ErrorBody, ErrorKind, Message, Seq, Stored, ToolResultMessage, fold,
+};
 use crate::server::store::Store;
 
 /// Where a reader begins.

@@ -73,7 +73,8 @@ impl Store {
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
-                    mark(connection, "UPDATE chats SET deleted = COALESCE(deleted, ?2) WHERE id = ?1", &chat, now).await?;
+                    mark(connection, "UPDATE chats SET deleted = COALESCE(deleted, ?2) WHERE id = ?1", &chat, now)
+                        .await?;
                     sqlx::query("DELETE FROM runs WHERE chat = ?").bind(chat).execute(connection).await?;
                     Ok(())
                 })
@@ -89,7 +90,9 @@ impl Store {
         let chat = chat.to_owned();
         self.writer
             .write(move |connection| {
-                Box::pin(async move { mark(connection, "UPDATE chats SET deleted = NULL WHERE id = ?1", &chat, 0).await })
+                Box::pin(
+                    async move { mark(connection, "UPDATE chats SET deleted = NULL WHERE id = ?1", &chat, 0).await },
+                )
             })
             .await
     }

@@ -62,10 +62,8 @@ impl Store {
 
 /// Fails with `NoChat` or `Gone` unless the chat is there.
 pub(super) async fn exists(connection: &mut SqliteConnection, chat: &str) -> Result<(), StoreError> {
-    let found: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted FROM chats WHERE id = ?")
-        .bind(chat)
-        .fetch_optional(connection)
-        .await?;
+    let found: Option<Option<i64>> =
+        sqlx::query_scalar("SELECT deleted FROM chats WHERE id = ?").bind(chat).fetch_optional(connection).await?;
     match found {
         Some(None) => Ok(()),
         Some(Some(_)) => Err(StoreError::Gone(chat.to_owned())),

@@ -3,6 +3,7 @@
 //! - `run_loop`: the agent loop alone, with a scripted model and tools: order of events, batches, steering, stopping.
 //! - `record`: what an input may and may not do to the record, over HTTP.
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
+//! - `deletion`: chats that are deleted and brought back.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
 //! - `guard`: who is let in.
@@ -23,6 +24,7 @@
 mod anthropic;
 mod captures;
 mod cases;
+mod deletion;
 mod empty;
 mod faults;
 mod guard;

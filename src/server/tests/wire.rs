@@ -160,6 +160,8 @@ async fn a_wait_for_the_next_try_is_shown_to_all_readers_until_the_answer_begins
     let retry = json!({"attempt": 1, "waitMs": 3000, "reason": "Busy."});
     let activity = json!({"type": "activity", "running": true, "retry": retry});
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), activity);
+    let looked = async || app.get(&format!("/api/chats/{chat}?after=1")).await.json()["retry"].clone();
+    assert_eq!(looked().await, json!({"attempt": 1, "waitMs": 3000, "reason": "Busy."}), "who only looks sees it, too");
     let mut late = app.stream(&format!("/api/chats/{chat}/stream?after=0")).await;
     late.until("the wait", |_, live| live.tail.retry.is_some()).await;
     assert_eq!(late.log.last().unwrap(), "1 activity");
@@ -174,6 +176,7 @@ async fn a_wait_for_the_next_try_is_shown_to_all_readers_until_the_answer_begins
         reader.says("Hello.").await;
         assert_eq!(waits(reader), None);
     }
+    assert_eq!(looked().await, Value::Null);
     let mut last = app.stream(&format!("/api/chats/{chat}/stream?after=1")).await;
     last.says("Hello.").await;
     assert_eq!((waits(&last), last.log.iter().filter(|line| line.ends_with("activity")).count()), (None, 0));

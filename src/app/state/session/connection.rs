@@ -230,7 +230,9 @@ impl Session {
         self.refresh();
         let _ = self.running.try_set(false);
         let _ = self.submitted.try_set(false);
-        if self.trouble.try_with_untracked(|trouble| trouble.as_ref().is_some_and(|error| error.error.kind == ErrorKind::Busy))
+        if self
+            .trouble
+            .try_with_untracked(|trouble| trouble.as_ref().is_some_and(|error| error.error.kind == ErrorKind::Busy))
             == Some(true)
         {
             let _ = self.trouble.try_set(None);
@@ -301,7 +303,8 @@ impl Session {
     }
 
     fn is_last(self, asked: u32) -> bool {
-        self.connection.try_with_value(|connection| connection.asked == asked && connection.stream.is_none()) == Some(true)
+        self.connection.try_with_value(|connection| connection.asked == asked && connection.stream.is_none())
+            == Some(true)
     }
 
     fn tell_waits(self) {

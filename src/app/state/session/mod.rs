@@ -328,7 +328,9 @@ fn answer_to(record: &[Stored], tool_call_id: &str) -> Option<String> {
     Some(match graded.verdict {
         Verdict::NotAnswered => "This question was closed without an answer before yours came.".to_owned(),
         Verdict::Skipped => "This question was skipped before your answer came.".to_owned(),
-        Verdict::DontKnow => "This question was answered before yours came: “I don't know”. That answer counts.".to_owned(),
+        Verdict::DontKnow => {
+            "This question was answered before yours came: “I don't know”. That answer counts.".to_owned()
+        }
         Verdict::Correct | Verdict::Wrong | Verdict::Open | Verdict::Noted => {
             format!("This question was answered before yours came: “{}”. That answer counts.", graded.answer.shown())
         }
