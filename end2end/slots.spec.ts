@@ -2,7 +2,7 @@
 
 import type { Page } from "@playwright/test";
 
-import { answering, begin, button, chatOf, log, message, open, settled, setVisibility, status } from "./support/lesson";
+import { answering, begin, button, chatOf, chatView, log, message, open, settled, setVisibility, status } from "./support/lesson";
 import { deltas, finish, type Gate, gate, type ScriptedModel, stream, text } from "./support/model";
 import { expect, proxiedTest as test } from "./support/proxy";
 
@@ -22,6 +22,15 @@ async function took(work: () => Promise<unknown>): Promise<number> {
   const start = Date.now();
   await work();
   return Date.now() - start;
+}
+
+/** Bytes that the page's scripts hold. */
+async function memory(page: Page): Promise<number> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await devtools.send("Runtime.getHeapUsage");
+  await devtools.detach();
+  return usedSize;
 }
 
 test.describe("eight pages of lessons that go on", () => {
@@ -90,18 +99,38 @@ test("a page that is hidden holds no stream, and is right when it is shown again
   await expect(log(page).getByText(WORDS)).toHaveCount(1);
 });
 
+test("a page that the browser freezes is right when it goes on", async ({ context, model, network, page, server }) => {
+  const closed = await held(model, page);
+  await expect.poll(() => network.open).toBe(1);
+  const devtools = await context.newCDPSession(page);
+  await devtools.send("Page.setWebLifecycleState", { state: "frozen" });
+  const chat = chatOf(page);
+  closed.open();
+  await expect.poll(async () => (await chatView(server, chat)).running).toBe(false);
+  await devtools.send("Page.setWebLifecycleState", { state: "active" });
+  await expect(log(page)).toContainText(REST);
+  await settled(page);
+  await expect(log(page).getByText(WORDS)).toHaveCount(1);
+});
+
 test.describe("a lesson that is opened and left while it streams", () => {
   test.setTimeout(120_000);
 
   test("fifty times keeps one stream, and nothing is called that is gone", async ({ model, page, network, server }) => {
     const closed = await held(model, page);
     const chat = chatOf(page);
-    for (let round = 0; round < 50; round += 1) {
-      await page.getByRole("link", { name: "learnharness", exact: true }).click();
-      await page.waitForURL(/\/$/);
-      await page.goBack();
-      await page.waitForURL(new RegExp(chat));
-    }
+    const visit = async (rounds: number) => {
+      for (let round = 0; round < rounds; round += 1) {
+        await page.getByRole("link", { name: "learnharness", exact: true }).click();
+        await page.waitForURL(/\/$/);
+        await page.goBack();
+        await page.waitForURL(new RegExp(chat));
+      }
+    };
+    await visit(5);
+    const early = await memory(page);
+    await visit(45);
+    expect(await memory(page)).toBeLessThan(1.5 * early);
     await answering(page);
     await expect(log(page)).toContainText(WORDS);
     await expect.poll(() => network.open).toBe(1);

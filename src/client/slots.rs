@@ -41,7 +41,7 @@ pub async fn take_slot() -> Option<Slot> {
 /// Takes the lock of this name unless another page holds it.
 async fn take(name: &str) -> Option<Slot> {
     let (tell, told) = oneshot::channel();
-    let granted = Closure::once(move |lock: JsValue| {
+    let granted = Closure::<dyn FnMut(JsValue) -> JsValue>::once(move |lock: JsValue| {
         if lock.is_null() {
             let _ = tell.send(None);
             return JsValue::UNDEFINED;

@@ -446,10 +446,13 @@ async fn over_a_socket_a_stream_is_sent_as_it_comes_and_not_compressed() {
     let mut asked = app.model.request().await;
     let client = reqwest::Client::new();
     let request = client.get(format!("{root}/api/chats/{chat}/stream?updates=delta"));
-    let response = request.header(header::ACCEPT_ENCODING, "gzip, br").send().await.unwrap();
+    let response = request.header(header::ACCEPT_ENCODING, "gzip, br, zstd, deflate").send().await.unwrap();
     assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
     assert!(!response.headers().contains_key(header::CONTENT_ENCODING));
     assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache, no-transform");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    let other = client.get(format!("{root}/api/chats/{chat}")).header(header::ACCEPT_ENCODING, "gzip");
+    assert_eq!(other.send().await.unwrap().headers()[header::CONTENT_ENCODING], "gzip", "everything else is");
     let mut bytes = response.bytes_stream();
     let mut text = String::new();
     for piece in ["Hel", "lo."] {
