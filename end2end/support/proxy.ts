@@ -17,6 +17,8 @@ export class Proxy {
   private readonly streams = new Set<Socket>();
   /** How many streams were ever opened. */
   opened = 0;
+  /** How many streams were cut. */
+  cuts = 0;
   /** Events after which the next stream is cut. */
   private cut: number | undefined;
   /** The path of the POSTs whose replies are lost. */
@@ -115,8 +117,12 @@ export class Proxy {
     this.cut = undefined;
     this.isSilent = false;
     response.flushHeaders();
-    if (left === 0) {
+    const cutOff = () => {
+      this.cuts += 1;
       socket.destroy();
+    };
+    if (left === 0) {
+      cutOff();
       return;
     }
     let text = "";
@@ -127,7 +133,7 @@ export class Proxy {
         const block = text.slice(0, end + 2);
         text = text.slice(end + 2);
         if (!block.startsWith(":")) left -= 1;
-        response.write(block, () => left > 0 || socket.destroy());
+        response.write(block, () => left > 0 || cutOff());
       }
     });
     reply.on("end", () => response.end());

@@ -33,6 +33,8 @@ const BUSY_SENDINGS: u32 = 3;
 const SENDINGS: u32 = 20;
 /// Milliseconds until an input without an answer is sent again; by its id it is taken once.
 const PATIENCE_MS: u32 = 15_000;
+/// How often a page looks whether what it has stopped has ended.
+const STOP_LOOKS: u32 = 5;
 /// Milliseconds between two questions whether the server is there again.
 const GLANCE_MS: u32 = 200;
 
@@ -177,7 +179,14 @@ impl Session {
             if let Err(error) = api::abort(chat).await {
                 self.complain(&error);
             }
-            self.look().await;
+            // The run ends a moment after the stop; a page that has no stream must not wait for its next look.
+            for _ in 0..STOP_LOOKS {
+                self.look().await;
+                if self.running.try_get_untracked() != Some(true) {
+                    break;
+                }
+                platform::sleep(GLANCE_MS).await;
+            }
         });
     }
 
