@@ -1,8 +1,9 @@
 //! The server: reads its configuration, opens its data, resumes what was running, and serves until it is told to stop. With a
 //! command it does that instead.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, TryLockError};
 use std::future::IntoFuture;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,21 +22,15 @@ use learnharness::server::runs::Runs;
 use learnharness::server::store::Store;
 use learnharness::server::{Services, models};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long open connections may take to end once the server is told to stop.
+/// How long runs and open connections may take to end once the server is told to stop.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info,sqlx=warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let outcome = match Cli::parse().command {
-        None => serve().await,
-        Some(Command::Capture(command)) => capture(command).await,
-        Some(Command::Models { local }) => models::list(local).await.map_err(Failure::from),
-    };
-    match outcome {
+    match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("learnharness: {failure}");
@@ -44,11 +39,26 @@ async fn main() -> ExitCode {
     }
 }
 
+fn run(command: Option<Command>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let outcome = runtime.block_on(async {
+        match command {
+            None => serve().await,
+            Some(Command::Capture(command)) => capture(command).await,
+            Some(Command::Models { local }) => models::list(local).await.map_err(Failure::from),
+        }
+    });
+    // Work that blocks a thread, such as the look-up of a name, must not hold the process.
+    runtime.shutdown_background();
+    outcome
+}
+
 async fn capture(command: CaptureCommand) -> Result<(), Failure> {
     captures::run(command, &Config::from_env()?, &mut std::io::stdout()).await
 }
 
 async fn serve() -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
     let config = Arc::new(Config::from_env()?);
     let _lock = own(&config.data)?;
     let store = Store::open(&config.data.join("learnharness.db")).await?;
@@ -59,28 +69,35 @@ async fn serve() -> Result<(), Failure> {
     let models = llm::models(model, config.thinking, &config.data.join("lessons"), config.pace, keep)?;
     let name = models.model.id.clone();
     let runs = Runs::new(store.clone(), models);
+    // A server that cannot serve must not begin with the runs of the one before.
+    let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
     runs.recover().await?;
     runs.purge_daily();
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
-    let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
     println!("learnharness serves http://{} with the model {name}", config.addr);
     let told = tokio_util::sync::CancellationToken::new();
     let server = axum::serve(listener, app(services)).with_graceful_shutdown(told.clone().cancelled_owned());
     let mut server = std::pin::pin!(server.into_future());
     tokio::select! {
         ended = &mut server => ended?,
-        () = told_to_stop()? => {
+        () = signals.next() => {
             told.cancel();
-            runs.shut_down().await;
-            // A connection that does not end by itself must not hold the process.
-            let _ = tokio::time::timeout(FAREWELL, server).await;
+            tokio::select! {
+                () = end(&runs, &store, server) => {}
+                () = signals.next() => return Err("was told to stop twice, and ended at once".to_owned().into()),
+            }
         }
     }
-    store.close().await;
     if let Some(keeper) = keeper {
         keeper.close();
     }
     Ok(())
+}
+
+/// Ends what goes on. Nothing that does not end by itself, such as a client that takes nothing more, holds the process.
+async fn end(runs: &Runs, store: &Store, server: impl Future<Output = std::io::Result<()>>) {
+    let _ = tokio::time::timeout(FAREWELL, async { tokio::join!(runs.shut_down(), server) }).await;
+    let _ = tokio::time::timeout(FAREWELL / 6, store.close()).await;
 }
 
 /// Who keeps captures, if they are wanted.
@@ -94,22 +111,36 @@ fn keeper(config: &Config) -> Result<Option<Arc<Keeper>>, Failure> {
     Ok(Some(Arc::new(Keeper::start(Folder::of(&config.data), keys)?)))
 }
 
-/// Makes the data folder and holds it against a second process until the file is closed.
+/// Makes the data folder, for the eyes of its owner only, and holds it against a second process until the file is closed.
 fn own(data: &Path) -> Result<File, Failure> {
-    std::fs::create_dir_all(data).map_err(|error| format!("{} cannot be made: {error}", data.display()))?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
+    made.map_err(|error| format!("{} cannot be made: {error}", data.display()))?;
     let path = data.join("learnharness.lock");
     let file = File::create(&path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
-    file.try_lock().map_err(|_| format!("{} belongs to another learnharness that is running", data.display()))?;
-    Ok(file)
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(format!("{} belongs to another learnharness that is running", data.display()).into())
+        }
+        Err(TryLockError::Error(error)) => Err(format!("{} cannot be locked: {error}", path.display()).into()),
+    }
 }
 
-/// Resolves on SIGINT or SIGTERM.
-fn told_to_stop() -> Result<impl Future<Output = ()>, Failure> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
+/// What tells the server to stop: SIGINT and SIGTERM, from now on.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    })
+    }
 }

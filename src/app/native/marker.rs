@@ -72,6 +72,8 @@ words! {
         CallAsText = "call-as-text",
         /// There was nothing in the answer before it; the model is asked once more.
         EmptyAnswer = "empty-answer",
+        /// The server went down twice during one answer.
+        CutTwice = "cut-twice",
     }
 }
 

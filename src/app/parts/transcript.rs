@@ -204,6 +204,7 @@ fn notice_words(notice: Notice) -> String {
         }
         Notice::EmptyAnswer => "The model ended without an answer, so it was asked once more.",
         Notice::Length => "This answer is as long as the model may write.",
+        Notice::CutTwice => "The server stopped twice during this answer, so it was left; try it again.",
         Notice::Interrupted => "The server went down here; the teacher goes on below.",
     };
     words.to_owned()

@@ -194,6 +194,8 @@ pub enum Notice {
     Length,
     /// The server went down in mid-answer; the teacher goes on below.
     Interrupted,
+    /// The server went down twice during one answer; the learner may ask for it again.
+    CutTwice,
 }
 
 /// A job's result on its way into the lesson.
@@ -214,6 +216,7 @@ impl From<NoticeKind> for Notice {
             NoticeKind::Loop => Self::Loop,
             NoticeKind::CallAsText => Self::CallAsText,
             NoticeKind::EmptyAnswer => Self::EmptyAnswer,
+            NoticeKind::CutTwice => Self::CutTwice,
         }
     }
 }

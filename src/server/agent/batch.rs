@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::run_loop::{Halted, Run};
 use super::schema;
-use super::tool::{After, Call, Done, Mode, Tool, ToolError, Updates};
+use super::tool::{After, Call, Done, Mode, Replay, Tool, ToolError, Updates};
 use crate::app::native::event::ToolOutput;
 use crate::app::native::partial::ARGUMENTS_FAULT;
-use crate::app::native::{AgentEvent, AssistantMessage, Block, Marker, StopReason, ToolCall, ToolResultMessage};
+use crate::app::native::{AgentEvent, AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage};
 use crate::server::clock::now_ms;
 
 /// A tool that works longer than this has failed.
@@ -27,66 +27,93 @@ const GRACE: Duration = Duration::from_millis(250);
 pub(super) struct Outcome {
     /// In source order.
     pub(super) results: Vec<ToolResultMessage>,
-    pub(super) markers: Vec<Marker>,
     /// True when a clean result ends the run.
     pub(super) stop: bool,
 }
 
+/// Whether the calls of a batch are made for the first time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    First,
+    /// Another process was cut off while it made them.
+    Again,
+}
+
+/// A call to be made.
+#[derive(Clone)]
+struct Due {
+    /// Its place among the answer's calls.
+    nth: usize,
+    call: ToolCall,
+    times: Times,
+}
+
 /// A call with its end.
 struct Finished {
-    call: ToolCall,
+    due: Due,
     outcome: Result<Done, ToolError>,
     after: After,
 }
 
+/// What an end leaves to the record.
+struct Ended {
+    result: ToolResultMessage,
+    markers: Vec<Message>,
+    /// True when it ends the run.
+    stop: bool,
+}
+
 type Updating = (mpsc::UnboundedSender<(usize, ToolOutput)>, mpsc::UnboundedReceiver<(usize, ToolOutput)>);
 
-/// Executes the calls of `answer` and emits everything from the first `tool_execution_start` to the last result message.
-pub(super) async fn execute(run: &mut Run<'_>, answer: &AssistantMessage) -> Result<Outcome, Halted> {
-    let calls: Vec<ToolCall> = answer.tool_calls().cloned().collect();
+/// Executes the calls of `answer` at the places `open` and emits everything from the first `tool_execution_start` to the
+/// last result message. Markers follow the result that they belong to.
+pub(super) async fn execute(
+    run: &mut Run<'_>,
+    answer: &AssistantMessage,
+    open: &[usize],
+    times: Times,
+) -> Result<Outcome, Halted> {
+    let calls = answer.tool_calls().cloned().enumerate().filter(|(nth, _)| open.contains(nth));
+    let calls: Vec<Due> = calls.map(|(nth, call)| Due { nth, call, times }).collect();
     let sequential =
-        calls.iter().filter_map(|call| tool_of(run, call)).any(|tool| tool.face().mode == Mode::Sequential);
-    let finished = if answer.stop_reason == StopReason::Length {
+        calls.iter().filter_map(|due| tool_of(run, &due.call)).any(|tool| tool.face().mode == Mode::Sequential);
+    let ended = if answer.stop_reason == StopReason::Length {
         cut(run, calls).await?
     } else if sequential {
         one_by_one(run, calls).await?
     } else {
         side_by_side(run, calls).await?
     };
-    let stop = finished.iter().any(|(end, _)| end.outcome.is_ok() && end.after == After::StopRun);
-    let mut outcome = Outcome { results: Vec::new(), markers: Vec::new(), stop };
-    for (end, result) in finished {
-        outcome.results.push(result);
-        outcome.markers.extend(end.outcome.into_iter().flat_map(|done| done.markers));
-    }
-    Ok(outcome)
+    let stop = ended.iter().any(|(_, stop)| *stop);
+    Ok(Outcome { results: ended.into_iter().map(|(result, _)| result).collect(), stop })
 }
 
 /// The calls of an answer that hit its token limit may be incomplete; none of them runs.
-async fn cut(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Finished, ToolResultMessage)>, Halted> {
-    let mut finished = Vec::new();
-    for call in calls {
-        start(run, &call).await?;
+async fn cut(run: &mut Run<'_>, calls: Vec<Due>) -> Result<Vec<(ToolResultMessage, bool)>, Halted> {
+    let mut ended = Vec::new();
+    for due in calls {
+        start(run, &due.call).await?;
         let words = format!(
             "Tool call \"{}\" was not executed: the answer hit the output token limit, so its arguments may be incomplete. \
              Make the call again with complete arguments.",
-            call.name
+            due.call.name
         );
-        let end = Finished { call, outcome: Err(ToolError(words)), after: After::GoOn };
-        finished.push(end_with_message(run, end).await?);
+        let end = finish(run, failed(due, ToolError(words))).await?;
+        ended.push(add(run, end).await?);
     }
-    Ok(finished)
+    Ok(ended)
 }
 
-async fn one_by_one(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Finished, ToolResultMessage)>, Halted> {
-    let mut finished = Vec::new();
-    for call in calls {
-        start(run, &call).await?;
-        let end = match prepare(run, &call) {
+async fn one_by_one(run: &mut Run<'_>, calls: Vec<Due>) -> Result<Vec<(ToolResultMessage, bool)>, Halted> {
+    let mut ended = Vec::new();
+    for due in calls {
+        start(run, &due.call).await?;
+        let end = match prepare(run, &due) {
             Ok((tool, args)) => {
+                let call = due.call.clone();
                 let (sender, mut receiver): Updating = mpsc::unbounded_channel();
                 let updates = Updates(sender, 0);
-                let mut work = Box::pin(work(tool, call.clone(), args, updates, run.cancel.clone()));
+                let mut work = Box::pin(work(tool, due, args, updates, run.cancel.clone()));
                 let end = loop {
                     tokio::select! {
                         biased;
@@ -100,32 +127,29 @@ async fn one_by_one(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Fini
                 }
                 end
             }
-            Err(error) => Finished { call, outcome: Err(error), after: After::GoOn },
+            Err(error) => failed(due, error),
         };
-        finished.push(end_with_message(run, end).await?);
+        let end = finish(run, end).await?;
+        ended.push(add(run, end).await?);
         if run.cancel.is_cancelled() {
             break;
         }
     }
-    Ok(finished)
+    Ok(ended)
 }
 
-async fn side_by_side(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Finished, ToolResultMessage)>, Halted> {
+async fn side_by_side(run: &mut Run<'_>, calls: Vec<Due>) -> Result<Vec<(ToolResultMessage, bool)>, Halted> {
     let (sender, mut receiver): Updating = mpsc::unbounded_channel();
-    let mut ends: Vec<Option<Finished>> = Vec::new();
+    let mut ends: Vec<Option<Ended>> = Vec::new();
     let mut ready = Vec::new();
-    for (index, call) in calls.iter().enumerate() {
-        start(run, call).await?;
-        match prepare(run, call) {
+    for (index, due) in calls.iter().enumerate() {
+        start(run, &due.call).await?;
+        match prepare(run, due) {
             Ok((tool, args)) => {
                 ready.push((index, tool, args));
                 ends.push(None);
             }
-            Err(error) => {
-                let end = Finished { call: call.clone(), outcome: Err(error), after: After::GoOn };
-                finish(run, &end).await?;
-                ends.push(Some(end));
-            }
+            Err(error) => ends.push(Some(finish(run, failed(due.clone(), error)).await?)),
         }
         if run.cancel.is_cancelled() {
             break;
@@ -143,39 +167,44 @@ async fn side_by_side(run: &mut Run<'_>, calls: Vec<ToolCall>) -> Result<Vec<(Fi
             biased;
             Some((index, output)) = receiver.recv() => {
                 if ends[index].is_none() {
-                    update(run, &calls[index], output).await?;
+                    update(run, &calls[index].call, output).await?;
                 }
             }
             Some((index, end)) = working.next() => {
                 // What it reported in its last step came with the end.
                 while let Ok((index, output)) = receiver.try_recv() {
                     if ends[index].is_none() {
-                        update(run, &calls[index], output).await?;
+                        update(run, &calls[index].call, output).await?;
                     }
                 }
-                finish(run, &end).await?;
-                ends[index] = Some(end);
+                ends[index] = Some(finish(run, end).await?);
             }
         }
     }
-    let mut finished = Vec::new();
+    let mut ended = Vec::new();
     for end in ends.into_iter().flatten() {
-        let result = message_of(&end);
-        run.add_result(&result).await?;
-        finished.push((end, result));
+        ended.push(add(run, end).await?);
     }
-    Ok(finished)
+    Ok(ended)
 }
 
 fn tool_of(run: &Run<'_>, call: &ToolCall) -> Option<Arc<dyn Tool>> {
     run.context.tools.iter().find(|tool| tool.face().spec.name == call.name).cloned()
 }
 
-fn prepare(run: &Run<'_>, call: &ToolCall) -> Result<(Arc<dyn Tool>, Value), ToolError> {
+fn prepare(run: &Run<'_>, due: &Due) -> Result<(Arc<dyn Tool>, Value), ToolError> {
+    let call = &due.call;
     let tool = tool_of(run, call).ok_or_else(|| ToolError(format!("Tool {} not found", call.name)))?;
     check_readable(call)?;
     let args = schema::validate(&call.name, &tool.face().spec.parameters, &call.arguments).map_err(ToolError)?;
-    Ok((tool, args))
+    match (due.times, tool.face().replay) {
+        (Times::Again, Replay::Never) => Err(interrupted()),
+        (Times::Again, Replay::Again) | (Times::First, _) => Ok((tool, args)),
+    }
+}
+
+fn interrupted() -> ToolError {
+    ToolError("Interrupted; effects unknown.".to_owned())
 }
 
 /// Refuses arguments that the dialect could not read whole: what was salvaged of them is not what the model meant.
@@ -188,27 +217,21 @@ fn check_readable(call: &ToolCall) -> Result<(), ToolError> {
     }
 }
 
-async fn work(
-    tool: Arc<dyn Tool>,
-    call: ToolCall,
-    args: Value,
-    updates: Updates,
-    cancel: CancellationToken,
-) -> Finished {
+async fn work(tool: Arc<dyn Tool>, due: Due, args: Value, updates: Updates, cancel: CancellationToken) -> Finished {
     let aborted = async {
         cancel.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
-    let at_work = Call { id: call.id.clone(), args, cancel: cancel.clone(), updates };
+    let at_work = Call { id: due.call.id.clone(), args, cancel: cancel.clone(), updates };
     let outcome = tokio::select! {
         outcome = AssertUnwindSafe(tool.execute(at_work)).catch_unwind() => outcome.unwrap_or_else(|_| {
-            tracing::error!(tool = call.name, "a tool panicked");
-            Err(ToolError(format!("{} broke; its effects are unknown.", call.name)))
+            tracing::error!(tool = due.call.name, "a tool panicked");
+            Err(ToolError(format!("{} broke; its effects are unknown.", due.call.name)))
         }),
-        () = aborted => Err(ToolError("Interrupted; effects unknown.".to_owned())),
-        () = tokio::time::sleep(LIMIT) => Err(ToolError(format!("{} took longer than {} s and was given up.", call.name, LIMIT.as_secs()))),
+        () = aborted => Err(interrupted()),
+        () = tokio::time::sleep(LIMIT) => Err(ToolError(format!("{} took longer than {} s and was given up.", due.call.name, LIMIT.as_secs()))),
     };
-    Finished { call, outcome, after: tool.face().after }
+    Finished { due, outcome, after: tool.face().after }
 }
 
 async fn start(run: &mut Run<'_>, call: &ToolCall) -> Result<(), Halted> {
@@ -221,44 +244,48 @@ async fn update(run: &mut Run<'_>, call: &ToolCall, partial_result: ToolOutput) 
     run.sink.emit(AgentEvent::ToolExecutionUpdate { tool_call_id, tool_name, args, partial_result }).await.map(drop)
 }
 
-async fn finish(run: &mut Run<'_>, end: &Finished) -> Result<(), Halted> {
-    run.sink
-        .emit(AgentEvent::ToolExecutionEnd {
-            tool_call_id: end.call.id.clone(),
-            tool_name: end.call.name.clone(),
-            result: output_of(end),
-            is_error: end.outcome.is_err(),
-        })
-        .await
-        .map(drop)
+fn failed(due: Due, error: ToolError) -> Finished {
+    Finished { due, outcome: Err(error), after: After::GoOn }
 }
 
-async fn end_with_message(run: &mut Run<'_>, end: Finished) -> Result<(Finished, ToolResultMessage), Halted> {
-    finish(run, &end).await?;
-    let result = message_of(&end);
-    run.add_result(&result).await?;
-    Ok((end, result))
-}
-
-fn output_of(end: &Finished) -> ToolOutput {
-    match &end.outcome {
-        Ok(done) => done.output.clone(),
-        Err(error) => ToolOutput { content: vec![Block::text(&error.0)], details: Some(json!({})) },
-    }
-}
-
-fn message_of(end: &Finished) -> ToolResultMessage {
-    let output = output_of(end);
-    ToolResultMessage {
-        tool_call_id: end.call.id.clone(),
-        tool_name: end.call.name.clone(),
-        content: output.content,
-        details: output.details,
+/// Tells how a call ended, once that is kept. A stand-in for a learner's answer is nothing to keep.
+async fn finish(run: &mut Run<'_>, end: Finished) -> Result<Ended, Halted> {
+    let Finished { due, outcome, after } = end;
+    let is_error = outcome.is_err();
+    let Done { output, markers } = outcome.unwrap_or_else(|error| Done {
+        output: ToolOutput { content: vec![Block::text(&error.0)], details: Some(json!({})) },
+        markers: Vec::new(),
+    });
+    let result = ToolResultMessage {
+        tool_call_id: due.call.id.clone(),
+        tool_name: due.call.name.clone(),
+        content: output.content.clone(),
+        details: output.details.clone(),
         usage: None,
-        is_error: end.outcome.is_err(),
+        is_error,
         timestamp: now_ms(),
         extra: Map::new(),
+    };
+    let id = || uuid::Uuid::now_v7().to_string();
+    let markers: Vec<Message> = markers.into_iter().map(|marker| marker.into_message(id(), now_ms())).collect();
+    if !result.is_posed_placeholder() {
+        let kept: Vec<Message> = std::iter::once(Message::ToolResult(result.clone())).chain(markers.clone()).collect();
+        run.sink.keep(due.nth, &kept).await;
     }
+    let (tool_call_id, tool_name) = (due.call.id, due.call.name);
+    run.sink.emit(AgentEvent::ToolExecutionEnd { tool_call_id, tool_name, result: output, is_error }).await?;
+    Ok(Ended { result, markers, stop: !is_error && after == After::StopRun })
+}
+
+/// Appends a result with what follows it; with it comes whether it ends the run.
+async fn add(run: &mut Run<'_>, end: Ended) -> Result<(ToolResultMessage, bool), Halted> {
+    let result = Message::ToolResult(end.result.clone());
+    if end.result.is_posed_placeholder() {
+        run.add(result).await?;
+    } else {
+        run.add_together(std::iter::once(result).chain(end.markers).collect()).await?;
+    }
+    Ok((end.result, end.stop))
 }
 
 #[cfg(test)]

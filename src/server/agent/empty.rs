@@ -92,6 +92,13 @@ pub(super) fn asked_again(record: &[Stored]) -> Option<&AssistantMessage> {
     None
 }
 
+/// True when the record ends in an empty answer that the model is to be asked for once more, and was not yet.
+#[must_use]
+pub fn is_to_be_asked_again(record: &[Stored]) -> bool {
+    let Some((Stored { message: Message::Assistant(answer), .. }, before)) = record.split_last() else { return false };
+    answer.was_empty() && asked_again(before).is_none()
+}
+
 /// Who gave an empty answer behind the provider, if it said so.
 pub(super) fn upstream(answer: &AssistantMessage) -> Option<String> {
     answer.diagnostic(EMPTY_ANSWER)?.pointer("/details/upstream")?.as_str().map(str::to_owned)

@@ -9,12 +9,15 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
+use super::batch::Times;
+use super::cut::{CutBatch, cut_batch};
 use super::tool::Tool;
 use super::{batch, circles, context::to_llm, empty, remarks::remarks};
 use crate::app::native::event::ToolResultEntry;
 use crate::app::native::marker::NoticeKind;
-use crate::app::native::view::Activity;
-use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
+use crate::app::native::view::{Activity, Next};
+use crate::app::native::{AgentEvent, AssistantMessage, Marker, Message, Seq, StopReason, Stored};
+use crate::app::transcript::scan::next::next;
 use crate::server::clock::now_ms;
 use crate::server::llm::catalog::Model;
 use crate::server::llm::options::Options;
@@ -48,6 +51,18 @@ pub trait Sink: Send {
     /// # Errors
     /// `Halted` when the record refused: the run ends at once, without further events.
     async fn emit(&mut self, event: AgentEvent) -> Result<Option<Seq>, Halted>;
+
+    /// Keeps how the `nth` call of the last answer ended, its result first, in case that the run is cut off before the
+    /// record has it. Comes before the call's end is emitted.
+    async fn keep(&mut self, _nth: usize, _outcome: &[Message]) {}
+
+    /// Puts messages that belong together into the record at once; their events follow.
+    ///
+    /// # Errors
+    /// `Halted` when the record refused all of them.
+    async fn store(&mut self, _messages: &[Message]) -> Result<(), Halted> {
+        Ok(())
+    }
 }
 
 /// The sink took no more.
@@ -63,7 +78,8 @@ pub trait Steering: Send + Sync {
 }
 
 /// Runs the agent until it has nothing more to do, is stopped by a tool, by `cancel` or by its limit of turns.
-/// `prompts` are echoed as events first; the sink knows those that are stored already.
+/// `prompts` are echoed as events first; the sink knows those that are stored already. A batch that the record ends in is
+/// gone on with before the model is asked.
 ///
 /// # Errors
 /// `Halted` when the sink took no more.
@@ -111,7 +127,9 @@ enum Onward {
 
 impl Run<'_> {
     async fn turns(&mut self) -> Result<(), Halted> {
-        let mut steers = self.config.steering.poll().await;
+        let mut cut = cut_batch(&self.context.record);
+        // Nothing comes between a call and its result.
+        let mut steers = if cut.is_some() { Vec::new() } else { self.config.steering.poll().await };
         let mut onward = Onward::Reply;
         for turn in 1.. {
             for steer in std::mem::take(&mut steers) {
@@ -120,7 +138,10 @@ impl Run<'_> {
             if matches!(onward, Onward::Again) {
                 self.mark(Marker::Notice { kind: NoticeKind::EmptyAnswer }).await?;
             }
-            onward = self.turn().await?;
+            onward = match cut.take() {
+                Some(cut) => self.finish_batch(cut).await?,
+                None => self.turn().await?,
+            };
             if matches!(onward, Onward::Stop) {
                 return Ok(());
             }
@@ -156,13 +177,23 @@ impl Run<'_> {
             self.sink.emit(AgentEvent::TurnEnd { message, tool_results: Vec::new() }).await?;
             return Ok(Onward::Done);
         }
-        let outcome = batch::execute(self, &answer).await?;
-        for marker in outcome.markers.into_iter().chain(remarks) {
-            self.mark(marker).await?;
+        let all: Vec<usize> = (0..answer.tool_calls().count()).collect();
+        let outcome = batch::execute(self, &answer, &all, Times::First).await?;
+        for remark in remarks {
+            self.mark(remark).await?;
         }
         let tool_results = outcome.results.into_iter().map(ToolResultEntry::ToolResult).collect();
         self.sink.emit(AgentEvent::TurnEnd { message, tool_results }).await?;
         Ok(if outcome.stop { Onward::Stop } else { Onward::Reply })
+    }
+
+    /// Ends the turn that another process was cut off in. What its results ask for stands in the record.
+    async fn finish_batch(&mut self, cut: CutBatch) -> Result<Onward, Halted> {
+        let outcome = batch::execute(self, &cut.answer, &cut.open, Times::Again).await?;
+        let tool_results = cut.results.into_iter().chain(outcome.results).map(ToolResultEntry::ToolResult).collect();
+        self.sink.emit(AgentEvent::TurnEnd { message: Message::Assistant(cut.answer), tool_results }).await?;
+        let stop = outcome.stop || next(&self.context.record) != Next::Reply;
+        Ok(if stop { Onward::Stop } else { Onward::Reply })
     }
 
     /// Streams one answer of the model.
@@ -210,13 +241,18 @@ impl Run<'_> {
     }
 
     /// Appends a message that is there whole.
-    async fn add(&mut self, message: Message) -> Result<(), Halted> {
+    pub(super) async fn add(&mut self, message: Message) -> Result<(), Halted> {
         self.sink.emit(AgentEvent::MessageStart { message: message.clone() }).await?;
         self.end(message).await
     }
 
-    pub(super) async fn add_result(&mut self, result: &ToolResultMessage) -> Result<(), Halted> {
-        self.add(Message::ToolResult(result.clone())).await
+    /// Appends messages that the record has all of or none.
+    pub(super) async fn add_together(&mut self, messages: Vec<Message>) -> Result<(), Halted> {
+        self.sink.store(&messages).await?;
+        for message in messages {
+            self.add(message).await?;
+        }
+        Ok(())
     }
 
     async fn mark(&mut self, marker: Marker) -> Result<(), Halted> {

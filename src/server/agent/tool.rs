@@ -27,6 +27,15 @@ pub enum After {
     StopRun,
 }
 
+/// What becomes of a call that a crash cut off, when its run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// It reads or computes and changes nothing: it is made again.
+    Again,
+    /// It may have had its effect: the model is told that nobody knows.
+    Never,
+}
+
 /// What a tool says of itself.
 #[derive(Clone, Debug)]
 pub struct Face {
@@ -37,6 +46,7 @@ pub struct Face {
     pub snippet: &'static str,
     pub mode: Mode,
     pub after: After,
+    pub replay: Replay,
 }
 
 /// A result that stands: what the model and the record get, and the markers that follow it.

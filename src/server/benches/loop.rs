@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use learnharness::app::native::{AgentEvent, AssistantEvent, AssistantMessage, Message, Seq, fold};
 use learnharness::server::agent::run_loop::{Config, Context, Halted, Sink, Steering, run_loop};
-use learnharness::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use learnharness::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use learnharness::server::llm::catalog::{Api, Model};
 use learnharness::server::llm::{Sampling, ToolSpec, models, sse};
 use serde_json::{Value, json};
@@ -121,7 +121,14 @@ impl Look {
         let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}});
         let (name, description) = ("ls".to_owned(), "Lists a folder.".to_owned());
         let spec = ToolSpec { name, description, parameters, sampling: Sampling::Free };
-        Self(Face { spec, label: "List", snippet: "lists", mode: Mode::Parallel, after: After::GoOn })
+        Self(Face {
+            spec,
+            label: "List",
+            snippet: "lists",
+            mode: Mode::Parallel,
+            after: After::GoOn,
+            replay: Replay::Again,
+        })
     }
 }
 

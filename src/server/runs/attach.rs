@@ -430,6 +430,7 @@ mod tests {
             chat: chat.clone(),
             run: "run".to_owned(),
             echoes: VecDeque::new(),
+            answer: Seq::START,
         };
         for (index, (position, event)) in events.into_iter().enumerate() {
             for visit in visits.iter().filter(|visit| visit.at == index) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -17,7 +17,7 @@ use crate::app::transcript::scan::next::next;
 use crate::app::transcript::scan::phase::phase;
 use crate::server::agent::{Config, Context, Halted, Sink, Steering, run_loop};
 use crate::server::clock::now_ms;
-use crate::server::store::{Claimed, Store};
+use crate::server::store::{Claimed, Outcome, Store, StoreError};
 use crate::server::teaching::role;
 
 /// Turns that one run may have.
@@ -41,19 +41,26 @@ impl Runs {
 
     /// Sends an opened run on its way; the tracker owns its task.
     pub(super) fn spawn(&self, feed: &Arc<Feed>, start: Start) {
-        let (runs, feed) = (self.clone(), feed.clone());
+        let (runs, open, chat) = (self.clone(), feed.clone(), start.chat.clone());
+        self.own(feed, &chat, async move { runs.drive(&open, start).await });
+    }
+
+    /// Does a run's work for as long as the server lives. At its end the claim stays, so that the next start resumes the
+    /// run.
+    pub(super) fn own(&self, feed: &Arc<Feed>, chat: &str, work: impl Future<Output = ()> + Send + 'static) {
+        let (inner, feed, chat) = (self.inner.clone(), feed.clone(), chat.to_owned());
         self.inner.tasks.spawn(async move {
-            let shutdown = runs.inner.shutdown.clone();
             tokio::select! {
-                () = runs.drive(&feed, start) => {}
-                // The claim stays; the next start resumes the run.
-                () = shutdown.cancelled() => {}
+                () = work => {}
+                () = inner.shutdown.cancelled() => {
+                    inner.cut_off.lock().unwrap_or_else(PoisonError::into_inner).push((chat, feed));
+                }
             }
         });
     }
 
     /// Runs, and runs again as long as the chat owes something that the server starts by itself.
-    async fn drive(&self, feed: &Arc<Feed>, first: Start) {
+    pub(super) async fn drive(&self, feed: &Arc<Feed>, first: Start) {
         let mut due = Some(first);
         while let Some(start) = due {
             let (chat, run, cancel) = (start.chat.clone(), start.run.clone(), start.cancel.clone());
@@ -66,7 +73,7 @@ impl Runs {
             if let Some((kind, cause)) = failure {
                 self.give_up(feed, &chat, &run, kind, &cause).await;
             }
-            due = self.settle(feed, &chat, &cancel).await;
+            due = self.settle(feed, &chat, &run, &cancel).await;
         }
     }
 
@@ -87,10 +94,12 @@ impl Runs {
             options: self.inner.models.options.clone(),
         };
         let context = Context { system: role.system, record, tools: role.tools };
+        let answer = context.record.iter().rfind(|stored| stored.message.as_assistant().is_some());
         let mut sink = RunSink {
             store: store.clone(),
             feed: feed.clone(),
             echoes: start.prompts.iter().map(|stored| stored.seq).collect(),
+            answer: answer.map(|stored| stored.seq).unwrap_or_default(),
             chat: start.chat,
             run: start.run,
         };
@@ -99,7 +108,7 @@ impl Runs {
     }
 
     /// Ends a run that failed outside of its model, in the readers' eyes too.
-    async fn give_up(&self, feed: &Feed, chat: &str, run: &str, kind: ErrorKind, cause: &str) {
+    pub(super) async fn give_up(&self, feed: &Feed, chat: &str, run: &str, kind: ErrorKind, cause: &str) {
         tracing::error!(chat, run, cause, "a run was given up");
         let words = match kind {
             ErrorKind::Storage => "The server could not save the lesson, so the teacher has stopped.",
@@ -127,33 +136,43 @@ impl Runs {
     }
 
     /// Asks what the chat owes now: the next run of the same activation, or nothing (`turn-settled`).
-    pub(super) async fn settle(&self, feed: &Arc<Feed>, chat: &str, stopped: &CancellationToken) -> Option<Start> {
+    pub(super) async fn settle(
+        &self,
+        feed: &Arc<Feed>,
+        chat: &str,
+        ended: &str,
+        stopped: &CancellationToken,
+    ) -> Option<Start> {
         let _gate = feed.gate.lock().await;
         if feed.open_run().is_some() {
             // An input came first; its run settles the chat.
             return None;
         }
         if stopped.is_cancelled() {
+            // A stop holds the handoff back, and with it the claim that was kept for it.
+            if let Err(error) = self.inner.store.release(chat, ended).await {
+                tracing::error!(%error, chat, "a claim could not be released");
+            }
             // A question that was posed while the stop was on its way is closed like one that waited before it.
             if let Err(error) = self.close_questions(feed, chat).await {
                 tracing::error!(%error, chat, "a question could not be closed");
             }
-        } else if let Some(start) = self.hand_off(feed, chat).await {
+        } else if let Some(start) = self.hand_off(feed, chat, ended).await {
             return Some(start);
         }
         feed.publish(AgentEvent::TurnSettled, None);
         None
     }
 
-    /// Claims the teacher's run if the prober has ended.
-    async fn hand_off(&self, feed: &Arc<Feed>, chat: &str) -> Option<Start> {
+    /// Passes the claim to the teacher's run if the prober has ended.
+    async fn hand_off(&self, feed: &Arc<Feed>, chat: &str, ended: &str) -> Option<Start> {
         let record = self.inner.store.messages(chat, Seq::START).await.ok()?;
         if next(&record) != Next::Handoff {
             return None;
         }
         let run = uuid::Uuid::now_v7().simple().to_string();
         let marker = super::accept::handoff(&record, now_ms());
-        match self.inner.store.claim(chat, &run, vec![marker], now_ms()).await {
+        match self.inner.store.pass_on(chat, ended, &run, vec![marker], now_ms()).await {
             Ok(Claimed::Now(prompts)) => {
                 let position = prompts.last().map(|stored| stored.seq).unwrap_or_default();
                 let cancel = feed.begin(&run, before(&prompts, position));
@@ -184,8 +203,10 @@ pub(super) struct RunSink {
     pub(super) feed: Arc<Feed>,
     pub(super) chat: String,
     pub(super) run: String,
-    /// Positions of the prompts, which are in the record already.
+    /// Positions of messages that are in the record before their events: prompts, and results with their markers.
     pub(super) echoes: VecDeque<Seq>,
+    /// Position of the last answer.
+    pub(super) answer: Seq,
 }
 
 #[async_trait]
@@ -198,7 +219,7 @@ impl Sink for RunSink {
                 // An input that comes between the release and the event must not begin inside of this run.
                 let feed = self.feed.clone();
                 let _gate = feed.gate.lock().await;
-                self.store.release(&self.chat, &self.run).await.map_err(|error| Halted(error.to_string()))?;
+                self.release().await.map_err(|error| Halted(error.to_string()))?;
                 feed.publish(event, None);
                 return Ok(None);
             }
@@ -216,9 +237,31 @@ impl Sink for RunSink {
         self.feed.publish(event, seq);
         Ok(seq)
     }
+
+    async fn keep(&mut self, nth: usize, outcome: &[Message]) {
+        let outcome = Outcome { position: self.answer, nth, messages: outcome.to_vec() };
+        if let Err(error) = self.store.keep_outcome(&self.chat, &self.run, &outcome).await {
+            tracing::error!(%error, chat = self.chat, "a result was not kept");
+        }
+    }
+
+    async fn store(&mut self, messages: &[Message]) -> Result<(), Halted> {
+        let stored = self.store.append_together(&self.chat, &self.run, messages, now_ms()).await;
+        self.echoes.extend(stored.map_err(|error| Halted(error.to_string()))?);
+        Ok(())
+    }
 }
 
 impl RunSink {
+    /// Lets go of the chat, unless the prober hands it to the teacher: a crash in between would leave nobody to do that.
+    async fn release(&self) -> Result<(), StoreError> {
+        let record = self.store.messages(&self.chat, Seq::START).await?;
+        if next(&record) == Next::Handoff {
+            return Ok(());
+        }
+        self.store.release(&self.chat, &self.run).await
+    }
+
     /// Where a finished message is in the record: there already, stored now, or (a placeholder) never.
     async fn place(&mut self, message: &Message) -> Result<Option<Seq>, Halted> {
         if let Some(seq) = self.echoes.pop_front() {
@@ -228,7 +271,11 @@ impl RunSink {
             return Ok(None);
         }
         let stored = self.store.append(&self.chat, &self.run, message, now_ms()).await;
-        stored.map(Some).map_err(|error| Halted(error.to_string()))
+        let seq = stored.map_err(|error| Halted(error.to_string()))?;
+        if message.as_assistant().is_some() {
+            self.answer = seq;
+        }
+        Ok(Some(seq))
     }
 }
 
@@ -252,6 +299,7 @@ mod tests {
             chat: "chat".to_owned(),
             run: "run".to_owned(),
             echoes: VecDeque::new(),
+            answer: Seq::START,
         };
         // An input that is being taken holds the gate: it finds the run either open and claimed, or neither.
         let gate = feed.gate.lock().await;

@@ -53,6 +53,8 @@ pub(super) struct Tail {
     /// Turns so far, the open one included.
     pub(super) turns: usize,
     pub(super) message: Option<AssistantMessage>,
+    /// True when the open message has grown since it was last kept.
+    unsaved: bool,
     /// What made the open message what it is.
     pub(super) step: Option<AssistantEvent>,
     /// The wait before the model is asked again.
@@ -122,6 +124,7 @@ impl Feed {
             turn: false,
             turns: 0,
             message: None,
+            unsaved: false,
             step: None,
             retry: None,
             calls: Vec::new(),
@@ -165,6 +168,30 @@ impl Feed {
         self.state().tail.as_ref().and_then(|tail| tail.retry.clone())
     }
 
+    /// What of the open message has not been kept: the run, the position that it follows, and the message as JSON. It counts
+    /// as kept from now on.
+    pub(super) fn unsaved(&self) -> Option<(String, Seq, String)> {
+        let mut state = self.state();
+        let position = state.position;
+        let tail = state.tail.as_mut().filter(|tail| tail.unsaved)?;
+        tail.unsaved = false;
+        let message = tail.message.as_ref()?;
+        match serde_json::to_string(message) {
+            Ok(json) => Some((tail.run.clone(), position, json)),
+            Err(error) => {
+                tracing::error!(%error, "an open message could not be written");
+                None
+            }
+        }
+    }
+
+    /// The open message was not kept after all.
+    pub(super) fn not_saved(&self) {
+        if let Some(tail) = &mut self.state().tail {
+            tail.unsaved = tail.message.is_some();
+        }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,10 +231,12 @@ impl Tail {
             }
             AgentEvent::MessageStart { message: Message::Assistant(message) } => {
                 self.message = Some(message.clone());
+                self.unsaved = true;
                 self.step = None;
                 self.retry = None;
             }
             AgentEvent::MessageUpdate { message, assistant_message_event } => {
+                self.unsaved = true;
                 self.step = Some(assistant_message_event.clone());
                 match (message.as_deref(), &mut self.message) {
                     (Some(Message::Assistant(message)), _) => self.message = Some(message.clone()),
@@ -215,7 +244,10 @@ impl Tail {
                     (_, None) => {}
                 }
             }
-            AgentEvent::MessageEnd { message: Message::Assistant(_) } => self.message = None,
+            AgentEvent::MessageEnd { message: Message::Assistant(_) } => {
+                self.message = None;
+                self.unsaved = false;
+            }
             AgentEvent::MessageEnd { message: Message::ToolResult(result) } => {
                 self.calls.retain(|call| call.id != result.tool_call_id);
             }

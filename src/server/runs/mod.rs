@@ -4,6 +4,7 @@
 
 mod accept;
 mod attach;
+mod checkpoint;
 mod delete;
 mod drive;
 mod feed;
@@ -12,9 +13,9 @@ mod stop;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -40,12 +41,19 @@ struct Inner {
     summaries: view::Summaries,
     tasks: TaskTracker,
     shutdown: CancellationToken,
+    /// Runs of the process before that may go on at the same time.
+    resuming: Semaphore,
+    /// The feeds of runs that the end of the server has cut off, for a last checkpoint.
+    cut_off: std::sync::Mutex<Vec<(String, Arc<Feed>)>>,
 }
+
+/// How many runs of the process before go on at the same time.
+const RESUMING: usize = 4;
 
 impl Runs {
     #[must_use]
     pub fn new(store: Store, models: Models) -> Self {
-        Self {
+        let runs = Self {
             inner: Arc::new(Inner {
                 store,
                 models,
@@ -53,15 +61,22 @@ impl Runs {
                 summaries: view::Summaries::default(),
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),
+                resuming: Semaphore::new(RESUMING),
+                cut_off: std::sync::Mutex::default(),
             }),
-        }
+        };
+        runs.keep_checkpoints();
+        runs
     }
 
-    /// Ends all readers, and all runs where they are: their claims stay, so that the next start resumes them.
+    /// Ends all readers, and all runs where they are, with a last checkpoint: their claims stay, so that the next start
+    /// resumes them.
     pub async fn shut_down(&self) {
         self.inner.shutdown.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+        let cut_off = std::mem::take(&mut *self.inner.cut_off.lock().unwrap_or_else(PoisonError::into_inner));
+        self.inner.checkpoint(&cut_off).await;
         // Being told to stop is no failure of a run.
         if let Err(error) = self.inner.store.forgive_tries().await {
             tracing::error!(%error, "the runs' tries could not be forgiven");
@@ -139,11 +154,17 @@ fn refused(error: StoreError) -> ErrorBody {
     match error {
         StoreError::NoChat(_) => ErrorBody::new(ErrorKind::NotFound, "There is no such chat."),
         StoreError::Gone(_) => ErrorBody::new(ErrorKind::Gone, DELETED),
-        StoreError::Unreadable(_) | StoreError::ClaimLost => {
+        StoreError::Unreadable { seq, .. } => {
+            tracing::error!(%error, "a chat is damaged");
+            let words =
+                format!("Message {seq} of this lesson is damaged, so it cannot be opened. It was left as it is.");
+            ErrorBody::new(ErrorKind::Internal, words)
+        }
+        StoreError::Unwritable(_) | StoreError::ClaimLost => {
             tracing::error!(%error, "the record is not as it should be");
             internal()
         }
-        StoreError::Database(_) | StoreError::Migration(_) | StoreError::NotKept(_) => {
+        StoreError::Database(_) | StoreError::Migration(_) | StoreError::Unusable { .. } | StoreError::NotKept(_) => {
             tracing::error!(%error, "the store refused");
             ErrorBody::new(ErrorKind::Storage, "The server could not save this. Nothing was changed; try again.")
         }

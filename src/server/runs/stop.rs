@@ -24,16 +24,26 @@ impl Runs {
         let (runs, chat) = (self.clone(), chat.to_owned());
         self.finish(async move {
             let feed = runs.feed(&chat).await?;
-            if cancel(&feed) == Stopped::Something {
+            if runs.stop_open_run(&feed, &chat).await == Stopped::Something {
                 return Ok(Stopped::Something);
             }
             let _gate = feed.gate.lock().await;
-            match cancel(&feed) {
+            match runs.stop_open_run(&feed, &chat).await {
                 Stopped::Something => Ok(Stopped::Something),
                 Stopped::Nothing => runs.close_questions(&feed, &chat).await,
             }
         })
         .await
+    }
+
+    /// Stops the open run, if there is one, also for a process that comes after this one.
+    async fn stop_open_run(&self, feed: &Feed, chat: &str) -> Stopped {
+        let Some((run, cancel)) = feed.open_run() else { return Stopped::Nothing };
+        cancel.cancel();
+        if let Err(error) = self.inner.store.mark_stopped(chat, &run).await {
+            tracing::error!(%error, chat, "a stop was not kept");
+        }
+        Stopped::Something
     }
 
     /// Closes all pending questions without an answer; the caller holds the feed's gate.
@@ -56,22 +66,47 @@ impl Runs {
     }
 }
 
-/// Stops the open run, if there is one.
-fn cancel(feed: &Feed) -> Stopped {
-    match feed.open_run() {
-        Some((_, cancel)) => {
-            cancel.cancel();
-            Stopped::Something
-        }
-        None => Stopped::Nothing,
-    }
-}
-
 /// Shows readers what was appended outside of a run.
 pub(super) fn announce(feed: &Feed, appended: Vec<Stored>) {
     for Stored { seq, message } in appended {
         for event in announcement(message) {
             feed.publish(event, Some(seq));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::app::native::Seq;
+    use crate::server::llm::catalog::{Model, Models};
+    use crate::server::llm::lesson::{Lesson, Packs};
+    use crate::server::llm::options::Options;
+    use crate::server::store::{Mended, Onward, Remains, Store};
+
+    #[tokio::test]
+    async fn a_stop_is_kept_for_the_next_process_before_it_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
+        let dialect = Arc::new(Lesson::new(Arc::new(Packs::built_in().0), std::time::Duration::ZERO, Arc::new(|| 0)));
+        let runs = Runs::new(store.clone(), Models { model: Model::default(), dialect, options: Options::default() });
+        store.create_chat("chat", 0).await.unwrap();
+        store.claim("chat", "run", Vec::new(), 0).await.unwrap();
+        // A run that is slow to end.
+        let feed = runs.feed("chat").await.unwrap();
+        let cancel = feed.begin("run", Seq::START);
+        assert_eq!(runs.stop("chat").await.unwrap(), Stopped::Something);
+        assert!(cancel.is_cancelled());
+        let claim = store.claims().await.unwrap().remove(0);
+        let (sender, found) = tokio::sync::oneshot::channel();
+        let mend = Box::new(move |remains: &Remains| {
+            let _ = sender.send(remains.stopped);
+            Mended { append: Vec::new(), onward: Onward::Released }
+        });
+        store.recover(&claim, 0, mend).await.unwrap();
+        assert!(found.await.unwrap());
+        store.close().await;
     }
 }

@@ -43,7 +43,23 @@ impl Store {
     /// # Errors
     /// `ClaimLost` when `run` does not hold the chat (any more).
     pub async fn append(&self, chat: &str, run: &str, message: &Message, now: i64) -> Result<Seq, StoreError> {
-        let (chat, run, body) = (chat.to_owned(), run.to_owned(), serde_json::to_string(message)?);
+        let seqs = self.append_together(chat, run, std::slice::from_ref(message), now).await?;
+        Ok(seqs.last().copied().unwrap_or_default())
+    }
+
+    /// Appends messages of the run that holds the chat, in one transaction, and says where they are.
+    ///
+    /// # Errors
+    /// `ClaimLost` when `run` does not hold the chat (any more).
+    pub async fn append_together(
+        &self,
+        chat: &str,
+        run: &str,
+        messages: &[Message],
+        now: i64,
+    ) -> Result<Vec<Seq>, StoreError> {
+        let (chat, run) = (chat.to_owned(), run.to_owned());
+        let bodies: Vec<String> = messages.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
@@ -53,7 +69,11 @@ impl Store {
                         .fetch_optional(&mut *connection)
                         .await?;
                     held.ok_or(StoreError::ClaimLost)?;
-                    insert(connection, &chat, &body, now).await
+                    let mut seqs = Vec::with_capacity(bodies.len());
+                    for body in bodies {
+                        seqs.push(insert(connection, &chat, &body, now).await?);
+                    }
+                    Ok(seqs)
                 })
             })
             .await
@@ -72,13 +92,18 @@ pub(super) async fn exists(connection: &mut SqliteConnection, chat: &str) -> Res
 }
 
 pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
-    let rows: Vec<(u32, String)> =
+    // As bytes: what is damaged need not be UTF-8.
+    let rows: Vec<(u32, Vec<u8>)> =
         sqlx::query_as("SELECT seq, body FROM messages WHERE chat = ? AND seq > ? ORDER BY seq")
             .bind(chat)
             .bind(after.0)
             .fetch_all(connection)
             .await?;
-    rows.into_iter().map(|(seq, body)| Ok(Stored { seq: Seq(seq), message: serde_json::from_str(&body)? })).collect()
+    let read = |(seq, body): (u32, Vec<u8>)| match serde_json::from_slice(&body) {
+        Ok(message) => Ok(Stored { seq: Seq(seq), message }),
+        Err(error) => Err(StoreError::Unreadable { chat: chat.to_owned(), seq: Seq(seq), error }),
+    };
+    rows.into_iter().map(read).collect()
 }
 
 /// Appends messages in their order.

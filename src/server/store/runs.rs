@@ -23,7 +23,7 @@ pub struct Claim {
 pub enum Claimed {
     /// The chat is held; what was appended with the claim.
     Now(Vec<Stored>),
-    /// Another run was first.
+    /// Another run was first, or the chat is free.
     Held,
 }
 
@@ -48,7 +48,35 @@ impl Store {
             .await
     }
 
-    /// Lets go of a chat; nothing happens when `run` does not hold it.
+    /// Passes a chat from the run that has ended to the next one and appends `messages`, in one transaction.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn pass_on(
+        &self,
+        chat: &str,
+        ended: &str,
+        run: &str,
+        append: Vec<Message>,
+        now: i64,
+    ) -> Result<Claimed, StoreError> {
+        let (chat, ended, run) = (chat.to_owned(), ended.to_owned(), run.to_owned());
+        self.writer
+            .write(move |connection| {
+                Box::pin(async move {
+                    if holder(connection, &chat).await?.as_ref() != Some(&ended) {
+                        return Ok(Claimed::Held);
+                    }
+                    sqlx::query("DELETE FROM runs WHERE chat = ?").bind(&chat).execute(&mut *connection).await?;
+                    let appended = messages::append_all(connection, &chat, append, now).await?;
+                    insert(connection, &chat, &run, now).await?;
+                    Ok(Claimed::Now(appended))
+                })
+            })
+            .await
+    }
+
+    /// Lets go of a chat and of what was kept of its run; nothing happens when `run` does not hold it.
     ///
     /// # Errors
     /// When the write is not kept.
@@ -74,12 +102,23 @@ impl Store {
         self.change("UPDATE runs SET tries = 0", []).await
     }
 
+    /// Keeps that the learner has stopped a run, so that it does not go on after a crash.
+    ///
+    /// # Errors
+    /// When the write is not kept.
+    pub async fn mark_stopped(&self, chat: &str, run: &str) -> Result<(), StoreError> {
+        self.change("UPDATE runs SET stopped = 1 WHERE chat = ? AND id = ?", [chat, run]).await
+    }
+
     /// Counts one more resumption of a run, before it starts.
     ///
     /// # Errors
     /// When the write is not kept.
     pub async fn count_try(&self, chat: &str, run: &str) -> Result<(), StoreError> {
-        self.change("UPDATE runs SET tries = tries + 1 WHERE chat = ? AND id = ?", [chat, run]).await
+        let count = "UPDATE runs SET tries = tries + 1,
+                     resumed = (SELECT COALESCE(MAX(seq), 0) FROM messages WHERE messages.chat = runs.chat)
+                     WHERE chat = ? AND id = ?";
+        self.change(count, [chat, run]).await
     }
 
     /// One statement whose parameters are `values`.

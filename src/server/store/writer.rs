@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Acquire, SqliteConnection};
+use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,14 +21,15 @@ type Body<T> = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c,
 pub(super) struct Writer {
     queue: mpsc::Sender<Box<dyn Write>>,
     task: Arc<Mutex<Option<AbortOnDropHandle<()>>>>,
+    pool: SqlitePool,
 }
 
 impl Writer {
     pub(super) fn start(pool: SqlitePool) -> Self {
         let (queue, writes) = mpsc::channel(1024);
         #[expect(clippy::disallowed_methods, reason = "the handle aborts with the writer, which owns it")]
-        let task = AbortOnDropHandle::new(tokio::spawn(work(pool, writes)));
-        Self { queue, task: Arc::new(Mutex::new(Some(task))) }
+        let task = AbortOnDropHandle::new(tokio::spawn(work(pool.clone(), writes)));
+        Self { queue, task: Arc::new(Mutex::new(Some(task))), pool }
     }
 
     /// Runs `body` in the next group; its value comes back once the group is durable.
@@ -44,19 +45,21 @@ impl Writer {
         answer.await.map_err(gone)?
     }
 
-    /// Lets the queue run dry and ends the task.
+    /// Lets the queue run dry, ends the task and closes the file.
     pub(super) async fn close(&self) {
         let (reply, answer) = oneshot::channel();
         if self.queue.send(Box::new(Last { reply })).await.is_ok() {
             let _ = answer.await;
         }
         self.task.lock().await.take();
+        self.pool.close().await;
     }
 }
 
 /// A queued write of any type.
 trait Write: Send {
-    fn apply<'a>(&'a mut self, connection: &'a mut SqliteConnection) -> BoxFuture<'a, ()>;
+    /// Fails when the group's transaction is lost.
+    fn apply<'a>(&'a mut self, connection: &'a mut SqliteConnection) -> BoxFuture<'a, Result<(), sqlx::Error>>;
     /// Tells the caller; `failure` when the group could not be committed.
     fn settle(self: Box<Self>, failure: Option<&str>);
 }
@@ -68,11 +71,12 @@ struct Queued<T> {
 }
 
 impl<T: Send + 'static> Write for Queued<T> {
-    fn apply<'a>(&'a mut self, connection: &'a mut SqliteConnection) -> BoxFuture<'a, ()> {
+    fn apply<'a>(&'a mut self, connection: &'a mut SqliteConnection) -> BoxFuture<'a, Result<(), sqlx::Error>> {
         Box::pin(async move {
             if let Some(body) = self.body.take() {
-                self.outcome = Some(in_savepoint(connection, body).await);
+                self.outcome = Some(in_savepoint(connection, body).await?);
             }
+            Ok(())
         })
     }
 
@@ -93,8 +97,8 @@ struct Last {
 }
 
 impl Write for Last {
-    fn apply<'a>(&'a mut self, _: &'a mut SqliteConnection) -> BoxFuture<'a, ()> {
-        Box::pin(async {})
+    fn apply<'a>(&'a mut self, _: &'a mut SqliteConnection) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(async { Ok(()) })
     }
 
     fn settle(self: Box<Self>, _: Option<&str>) {
@@ -116,23 +120,38 @@ async fn work(pool: SqlitePool, mut writes: mpsc::Receiver<Box<dyn Write>>) {
 }
 
 async fn commit(pool: &SqlitePool, group: &mut [Box<dyn Write>]) -> Result<(), sqlx::Error> {
-    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    let mut connection = pool.acquire().await?;
+    let outcome = in_transaction(&mut connection, group).await;
+    if outcome.is_err() {
+        // Where a full disk has left its transaction, nobody can say.
+        let _ = connection.close().await;
+    }
+    outcome
+}
+
+async fn in_transaction(connection: &mut SqliteConnection, group: &mut [Box<dyn Write>]) -> Result<(), sqlx::Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for write in group.iter_mut() {
-        write.apply(&mut transaction).await;
+        write.apply(&mut transaction).await?;
     }
     transaction.commit().await
 }
 
-async fn in_savepoint<T>(connection: &mut SqliteConnection, body: Body<T>) -> Result<T, StoreError> {
+/// Fails when the group's transaction is lost: SQLite has ended it by itself, and no write after this one may be made
+/// outside of it.
+async fn in_savepoint<T>(
+    connection: &mut SqliteConnection,
+    body: Body<T>,
+) -> Result<Result<T, StoreError>, sqlx::Error> {
     let mut savepoint = connection.begin().await?;
     match body(&mut savepoint).await {
         Ok(value) => {
             savepoint.commit().await?;
-            Ok(value)
+            Ok(Ok(value))
         }
         Err(error) => {
             savepoint.rollback().await?;
-            Err(error)
+            Ok(Err(error))
         }
     }
 }

@@ -6,6 +6,10 @@
 //! - `deletion`: chats that are deleted and brought back.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
+//! - `windows`: the same for a process that died between any two writes of a run.
+//! - `killed`: a lesson whose process is killed at any event, again and again.
+//! - `endings`: how the real binary ends, and which data it refuses.
+//! - `durability`: what the record survives: full disks, damaged rows, torn logs.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
@@ -25,9 +29,12 @@ mod anthropic;
 mod captures;
 mod cases;
 mod deletion;
+mod durability;
 mod empty;
+mod endings;
 mod faults;
 mod guard;
+mod killed;
 mod models;
 mod record;
 mod recovery;
@@ -39,4 +46,5 @@ mod signatures;
 mod support;
 mod tidy;
 mod transport;
+mod windows;
 mod wire;

@@ -262,6 +262,17 @@ fn how_an_answer_ended_is_said_in_its_place() {
     "#]],
     );
     check(
+        "user hi\nteacher[aborted] Hel\nmarker notice {\"kind\":\"cut-twice\"}",
+        &expect![[r#"
+        Learner 1
+          1-0: hi
+        Teacher 2
+          2-0: Hel
+          2-end: stopped "" [retry]
+          3-0: notice CutTwice
+    "#]],
+    );
+    check(
         "user hi\nmarker interrupted\nteacher lo.",
         &expect![[r#"
         Learner 1

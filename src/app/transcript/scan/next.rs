@@ -162,7 +162,12 @@ impl<'a> Scan<'a> {
             Some(
                 Marker::PlanBlock { .. }
                 | Marker::Notice {
-                    kind: NoticeKind::TurnCap | NoticeKind::Storage | NoticeKind::Loop | NoticeKind::CallAsText,
+                    kind:
+                        NoticeKind::TurnCap
+                        | NoticeKind::Storage
+                        | NoticeKind::Loop
+                        | NoticeKind::CallAsText
+                        | NoticeKind::CutTwice,
                 }
                 | Marker::CutPrompt { .. }
                 | Marker::Hint { .. }

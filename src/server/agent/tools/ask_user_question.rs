@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::app::native::Question;
 use crate::app::native::question::ASK;
-use crate::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use crate::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use crate::server::llm::ToolSpec;
 
 pub(super) struct AskUserQuestion {
@@ -33,7 +33,16 @@ impl AskUserQuestion {
             ..ToolSpec::default()
         };
         let snippet = "ask about wishes, goals or background; never graded";
-        Self { face: Face { spec, label: "Question", snippet, mode: Mode::Sequential, after: After::StopRun } }
+        Self {
+            face: Face {
+                spec,
+                label: "Question",
+                snippet,
+                mode: Mode::Sequential,
+                after: After::StopRun,
+                replay: Replay::Again,
+            },
+        }
     }
 }
 

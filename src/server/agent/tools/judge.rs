@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::native::Marker;
-use crate::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use crate::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use crate::server::llm::ToolSpec;
 
 pub(super) struct Judge {
@@ -29,7 +29,16 @@ impl Judge {
             ..ToolSpec::default()
         };
         let snippet = "settle a short answer whose grading is open";
-        Self { face: Face { spec, label: "Judgement", snippet, mode: Mode::Parallel, after: After::GoOn } }
+        Self {
+            face: Face {
+                spec,
+                label: "Judgement",
+                snippet,
+                mode: Mode::Parallel,
+                after: After::GoOn,
+                replay: Replay::Again,
+            },
+        }
     }
 }
 

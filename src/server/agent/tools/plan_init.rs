@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::app::native::Plan;
 use crate::app::native::plan::PLAN_INIT;
-use crate::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use crate::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use crate::server::llm::ToolSpec;
 
 pub(super) struct PlanInit {
@@ -44,7 +44,16 @@ impl PlanInit {
             ..ToolSpec::default()
         };
         let snippet = "propose a plan, or a changed one; the learner accepts it or sends it back";
-        Self { face: Face { spec, label: "Plan", snippet, mode: Mode::Parallel, after: After::StopRun } }
+        Self {
+            face: Face {
+                spec,
+                label: "Plan",
+                snippet,
+                mode: Mode::Parallel,
+                after: After::StopRun,
+                replay: Replay::Again,
+            },
+        }
     }
 }
 

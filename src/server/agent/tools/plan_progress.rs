@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::app::native::Marker;
 use crate::app::native::plan::{BlockStatus, PLAN_PROGRESS};
-use crate::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use crate::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use crate::server::llm::ToolSpec;
 
 pub(super) struct PlanProgress {
@@ -30,7 +30,16 @@ impl PlanProgress {
             ..ToolSpec::default()
         };
         let snippet = "mark a block of the plan as started or done";
-        Self { face: Face { spec, label: "Progress", snippet, mode: Mode::Parallel, after: After::GoOn } }
+        Self {
+            face: Face {
+                spec,
+                label: "Progress",
+                snippet,
+                mode: Mode::Parallel,
+                after: After::GoOn,
+                replay: Replay::Again,
+            },
+        }
     }
 }
 

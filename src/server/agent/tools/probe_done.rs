@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::app::native::marker::Assessment;
 use crate::app::native::plan::PROBE_DONE;
-use crate::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use crate::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use crate::server::llm::ToolSpec;
 
 pub(super) struct ProbeDone {
@@ -38,7 +38,16 @@ impl ProbeDone {
             ..ToolSpec::default()
         };
         let snippet = "end the probe with an assessment once you know enough to plan";
-        Self { face: Face { spec, label: "Assessment", snippet, mode: Mode::Parallel, after: After::StopRun } }
+        Self {
+            face: Face {
+                spec,
+                label: "Assessment",
+                snippet,
+                mode: Mode::Parallel,
+                after: After::StopRun,
+                replay: Replay::Again,
+            },
+        }
     }
 }
 

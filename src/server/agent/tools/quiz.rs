@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::app::native::Question;
 use crate::app::native::question::QUIZ;
-use crate::server::agent::tool::{After, Call, Done, Face, Mode, Tool, ToolError};
+use crate::server::agent::tool::{After, Call, Done, Face, Mode, Replay, Tool, ToolError};
 use crate::server::llm::ToolSpec;
 
 pub(super) struct Quiz {
@@ -42,7 +42,16 @@ impl Quiz {
         };
         let snippet =
             "ask one graded question; options of equal standing and length, exactly what was taught or is probed";
-        Self { face: Face { spec, label: "Question", snippet, mode: Mode::Sequential, after: After::StopRun } }
+        Self {
+            face: Face {
+                spec,
+                label: "Question",
+                snippet,
+                mode: Mode::Sequential,
+                after: After::StopRun,
+                replay: Replay::Again,
+            },
+        }
     }
 }
 

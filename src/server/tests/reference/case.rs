@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use learnharness::app::native::event::ToolOutput;
 use learnharness::app::native::{Block, Message, UserMessage};
-use learnharness::server::agent::tool::{After, Call, Done, Face, Mode};
+use learnharness::server::agent::tool::{After, Call, Done, Face, Mode, Replay};
 use learnharness::server::agent::{Tool, ToolError};
 use learnharness::server::llm::catalog::{Key, Model};
 use learnharness::server::llm::options::{Cache, Options, ToolChoice};
@@ -131,6 +131,7 @@ fn tool(case: &Value, spec: &Value, executions: &Executions) -> Arc<dyn Tool> {
         snippet: "does what it did for the reference",
         mode: if sequential { Mode::Sequential } else { Mode::Parallel },
         after: if ends { After::StopRun } else { After::GoOn },
+        replay: Replay::Again,
     };
     Arc::new(Scripted { face, script: spec["script"].clone(), executions: executions.clone() })
 }

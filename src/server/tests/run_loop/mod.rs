@@ -1,6 +1,7 @@
 //! The agent loop alone: a scripted model, scripted tools, and the events that come of it.
 
 mod faults;
+mod kept;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use learnharness::app::native::event::ToolOutput;
 use learnharness::app::native::plan::BlockStatus;
 use learnharness::app::native::{AgentEvent, Block, Marker, Message, Seq, StopReason, Stored, ToolResultMessage};
-use learnharness::server::agent::tool::{After, Call, Done, Face, Mode};
+use learnharness::server::agent::tool::{After, Call, Done, Face, Mode, Replay};
 use learnharness::server::agent::tools::registry;
 use learnharness::server::agent::{Config, Context, Halted, Sink, Steering, Tool, ToolError, run_loop};
 use learnharness::server::llm::ToolSpec;
@@ -203,7 +204,7 @@ where
     let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
     let spec =
         ToolSpec { name: name.to_owned(), description: format!("Runs {name}"), parameters, ..ToolSpec::default() };
-    let face = Face { spec, label: "Scripted", snippet: "does what a test says", mode, after };
+    let face = Face { spec, label: "Scripted", snippet: "does what a test says", mode, after, replay: Replay::Again };
     Arc::new(Scripted { face, work: Box::new(move |call| Box::pin(work(call))) })
 }
 
@@ -567,7 +568,7 @@ async fn a_run_that_ends_with_its_last_turn_leaves_no_notice() {
 }
 
 #[tokio::test]
-async fn markers_follow_all_results_of_their_batch_before_the_turn_ends() {
+async fn markers_follow_the_result_that_they_belong_to() {
     let mark = tool("mark", Mode::Parallel, After::GoOn, |call| async move {
         let marker = Marker::PlanBlock { block_id: call.id, status: BlockStatus::Done };
         Ok(Done { markers: vec![marker], ..Done::text("noted") })
@@ -578,8 +579,9 @@ async fn markers_follow_all_results_of_their_batch_before_the_turn_ends() {
     assert_eq!(asked.texts()[2..], ["result mark#a noted", "result look#b found"], "a display-only marker was sent");
     asked.end(StopReason::Stop);
     let (log, _) = play.end().await;
-    let after = log.iter().position(|line| line == "message_end result look#b found").unwrap();
-    same(&log[after + 1..after + 4], "message_start marker plan-block\nmessage_end marker plan-block\nturn_end 2");
+    let after = log.iter().position(|line| line == "message_end result mark#a noted").unwrap();
+    let expected = "message_start marker plan-block\nmessage_end marker plan-block\nmessage_start result look#b found";
+    same(&log[after + 1..after + 4], expected);
 }
 
 #[tokio::test]

@@ -54,7 +54,12 @@ impl TestApp {
 
     /// With models of the test's own; the hand is idle.
     pub(crate) async fn with_models(models: Models) -> Self {
-        let (dir, addr) = (Arc::new(TempDir::new().unwrap()), "127.0.0.1:3004".parse().unwrap());
+        Self::process(Arc::new(TempDir::new().unwrap()), models).await
+    }
+
+    /// A process over the data in `dir`, with models of the test's own. Runs are not yet resumed.
+    pub(crate) async fn process(dir: Arc<TempDir>, models: Models) -> Self {
+        let addr = "127.0.0.1:3004".parse().unwrap();
         let (store, runs, router) = Self::parts(dir.path(), addr, models, None).await;
         Self { model: driven().0, runs, store, router, addr, served: JoinSet::new(), dir }
     }
@@ -62,6 +67,14 @@ impl TestApp {
     /// The next process over the same data, without what the one before had in mind. Runs are not yet resumed.
     pub(crate) async fn restart(self) -> Self {
         self.runs.shut_down().await;
+        self.store.close().await;
+        let (dir, addr) = (self.dir.clone(), self.addr.to_string());
+        drop(self);
+        Self::at(dir, &addr, None).await
+    }
+
+    /// The next process after one that died: nothing was told to it, and what it had not written is lost.
+    pub(crate) async fn crash(self) -> Self {
         self.store.close().await;
         let (dir, addr) = (self.dir.clone(), self.addr.to_string());
         drop(self);

@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod dialect;
+pub(crate) mod disk;
 pub(crate) mod judge;
 pub(crate) mod model;
 pub(crate) mod provider;
