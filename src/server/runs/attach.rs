@@ -10,7 +10,9 @@ use tokio::sync::broadcast::error::RecvError;
 use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
 use super::{Runs, refused};
 use crate::app::native::view::{Activity, Retry};
-use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, Message, Seq, Stored, ToolResultMessage, fold};
+use crate::app::native::{
+    AgentEvent, AssistantMessage, ErrorBody, ErrorKind, Message, Seq, Stored, ToolResultMessage, fold,
+};
 use crate::server::store::Store;
 
 /// Where a reader begins.
@@ -95,6 +97,7 @@ impl Runs {
                         Ok(publication) => {
                             if let Some(item) = reader.take(&publication) { yield item }
                             if !follow && matches!(publication.event, AgentEvent::TurnSettled) { return }
+                            if is_gone(&publication.event) { return }
                         }
                         Err(RecvError::Lagged(_)) => break,
                         Err(RecvError::Closed) => return,
@@ -104,6 +107,11 @@ impl Runs {
             }
         })
     }
+}
+
+/// True for what is said last of a chat that is deleted.
+fn is_gone(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::Error(body) if body.error.kind == ErrorKind::Gone)
 }
 
 /// A reader's place.

@@ -163,6 +163,11 @@ impl Feed {
         self.state().tail.as_ref().map(|tail| (tail.run.clone(), tail.cancel.clone()))
     }
 
+    /// The wait of the open run before it asks its model again.
+    pub(super) fn retry(&self) -> Option<Retry> {
+        self.state().tail.as_ref().and_then(|tail| tail.retry.clone())
+    }
+
     /// What of the open message has not been kept: the run, the position that it follows, and the message as JSON. It counts
     /// as kept from now on.
     pub(super) fn unsaved(&self) -> Option<(String, Seq, String)> {
