@@ -79,7 +79,8 @@ impl Answer for Chat {
         // Lone halves of surrogate pairs stand in mended data as private characters.
         let mended = event.data.contains("\\u").then(|| halves::hide(&event.data)).flatten();
         let data = mended.as_deref().unwrap_or(&event.data);
-        let Some(chunk) = Chunk::read(data)? else { return Ok(Flow::More) };
+        let mut spare = String::new();
+        let Some(chunk) = Chunk::read(data, &mut spare)? else { return Ok(Flow::More) };
         if let Some(error) = &chunk.error {
             return Err(ProviderError::reported(error));
         }

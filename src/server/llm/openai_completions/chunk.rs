@@ -172,15 +172,24 @@ struct CostDetails {
 
 impl<'a> Chunk<'a> {
     /// Reads the data of one event. None for JSON that is no object; an error for what is no JSON, because nobody can
-    /// say what it held.
-    pub(super) fn read(data: &'a str) -> Result<Option<Self>, ProviderError> {
+    /// say what it held. Of a key that comes twice the last one counts; `spare` takes the text of such a chunk.
+    pub(super) fn read(data: &'a str, spare: &'a mut String) -> Result<Option<Self>, ProviderError> {
         match serde_json::from_str::<Self>(data) {
             Ok(chunk) => Ok(Some(chunk)),
             // It is JSON, only no object.
             Err(error) if error.is_data() && !data.trim_start().starts_with('{') => Ok(None),
-            Err(error) => Err(ProviderError::with_words(Category::Unreadable, format!("broken data, {error}"))),
+            Err(error) if error.is_data() => {
+                *spare = serde_json::from_str::<Value>(data).map_err(unreadable)?.to_string();
+                serde_json::from_str(spare).map(Some).map_err(unreadable)
+            }
+            Err(error) => Err(unreadable(error)),
         }
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+fn unreadable(error: serde_json::Error) -> ProviderError {
+    ProviderError::with_words(Category::Unreadable, format!("broken data, {error}"))
 }
 
 impl Delta<'_> {
@@ -267,7 +276,8 @@ mod tests {
 
     #[track_caller]
     fn said(data: &str, expected: Option<&str>) {
-        let choice = Chunk::read(data).unwrap().unwrap().choice;
+        let mut spare = String::new();
+        let choice = Chunk::read(data, &mut spare).unwrap().unwrap().choice;
         let delta = choice.and_then(|choice| choice.delta.or(choice.message));
         assert_eq!(delta.map(|mut delta| delta.text()).as_deref(), expected, "{data}");
     }
@@ -286,15 +296,22 @@ mod tests {
     }
 
     #[test]
+    fn of_a_key_that_comes_twice_the_last_counts() {
+        said(r#"{"id":"a","id":"b","choices":[{"delta":{"content":"Hel","content":"Hi"}}]}"#, Some("Hi"));
+        said(r#"{"choices":[],"choices":[{"delta":{},"delta":{"content":"Hi"},"finish_reason":7}]}"#, Some("Hi"));
+    }
+
+    #[test]
     fn escapes_are_read() {
-        let chunk = Chunk::read(r#"{"id":"a\nb","choices":[{"finish_reason":"s\u0074op"}]}"#).unwrap().unwrap();
+        let (data, mut spare) = (r#"{"id":"a\nb","choices":[{"finish_reason":"s\u0074op"}]}"#, String::new());
+        let chunk = Chunk::read(data, &mut spare).unwrap().unwrap();
         assert_eq!(chunk.id.as_deref(), Some("a\nb"));
         assert_eq!(chunk.choice.unwrap().finish_reason.as_deref(), Some("stop"));
     }
 
     #[test]
     fn what_is_no_object_says_nothing_and_what_is_no_json_is_an_error() {
-        assert!(Chunk::read("7").unwrap().is_none());
-        assert!(Chunk::read(r#"{"choices":[{"delta":"#).is_err());
+        assert!(Chunk::read("7", &mut String::new()).unwrap().is_none());
+        assert!(Chunk::read(r#"{"choices":[{"delta":"#, &mut String::new()).is_err());
     }
 }
