@@ -8,6 +8,7 @@ mod checkpoint;
 mod drive;
 mod feed;
 mod recover;
+mod steer;
 mod stop;
 mod view;
 
