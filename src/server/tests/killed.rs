@@ -26,8 +26,11 @@ use crate::support::app::TestApp;
 use crate::support::judge::faults_of;
 use crate::support::model::{catalog_model, line};
 
-/// The answers of a whole lesson, in order: a text, and calls of `(id, name, arguments)`.
-fn lesson() -> Vec<(&'static str, Vec<(&'static str, &'static str, Value)>)> {
+/// `(id, name, arguments)`.
+type ScriptedCall = (&'static str, &'static str, Value);
+
+/// The answers of a whole lesson, in order: a text and calls.
+fn lesson() -> Vec<(&'static str, Vec<ScriptedCall>)> {
     let assessment = json!({"assessment": {"known": [], "shaky": [], "unknown": ["sums"], "goal": "Add."}});
     let block = |id: &str| json!({"id": id, "title": id, "objective": "Know it.", "concepts": []});
     let plan = json!({"title": "Sums", "goal": "Add.", "blocks": [block("a"), block("b")]});
@@ -73,7 +76,7 @@ impl Dialect for Script {
     }
 }
 
-fn steps(text: &str, calls: &[(&str, &str, Value)]) -> Vec<AssistantEvent> {
+fn steps(text: &str, calls: &[ScriptedCall]) -> Vec<AssistantEvent> {
     let mut steps = Vec::new();
     if !text.is_empty() {
         steps.push(AssistantEvent::TextStart { content_index: 0 });
@@ -181,7 +184,8 @@ fn played(kills: &[Kill]) -> (Vec<(Seq, Message)>, Shown) {
             };
             let mut visit = Visit { app: &app, kill, events: 0, shown: &mut shown };
             let over = visit.play(&chat).await.is_ok();
-            for request in requests.lock().unwrap().drain(..).collect::<Vec<_>>() {
+            let asked: Vec<Request> = std::mem::take(&mut *requests.lock().unwrap());
+            for request in asked {
                 assert_eq!(faults_of(&request).await, Vec::<String>::new());
             }
             if over { Some(app.record(&chat).await) } else { None }
