@@ -1,13 +1,14 @@
-//! The commands of the house: `cargo xtask serve | site | test | check | cases | bench`.
+//! The commands of the house: `cargo xtask serve | site | test | check | cases | crash | bench`.
 //!
 //! - [`tools`] finds what the machine must have, and installs what it can;
 //! - [`wasm`] makes the browser's module, [`site`] the folder that the server serves;
-//! - [`serve`], [`test`], [`cases`] and [`bench`] are the commands; [`shell`] runs programs for all of them.
+//! - [`serve`], [`test`], [`cases`], [`crash`] and [`bench`] are the commands; [`shell`] runs programs for all of them.
 //!
 //! Every function answers with `anyhow::Result`: an error here is always a sentence for the person who typed the command.
 
 mod bench;
 mod cases;
+mod crash;
 mod serve;
 mod shell;
 mod site;
@@ -57,6 +58,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[DIR…]",
         about: "hold models and loop against the cases of these folders, a line each; without DIR our own",
         run: cases::cases,
+    },
+    Command {
+        name: "crash",
+        arguments: "[--kills N] [--seed N]",
+        about: "kill the server again and again while learners learn, and print a table of what became of it",
+        run: crash::crash,
     },
     Command {
         name: "bench",

@@ -9,6 +9,7 @@
 //! - `killed`: a lesson whose process is killed at any event, again and again.
 //! - `endings`: how the real binary ends, and which data it refuses.
 //! - `durability`: what the record survives: full disks, damaged rows, torn logs.
+//! - `crash`: the real server, killed at any moment while learners learn.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
@@ -28,6 +29,7 @@ mod anthropic;
 mod captures;
 mod cases;
 mod durability;
+mod crash;
 mod empty;
 mod endings;
 mod faults;

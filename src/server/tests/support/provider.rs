@@ -1,10 +1,11 @@
-//! A scripted model provider on the loopback: answers each request with the next reply of a queue, keeps what it was
-//! asked, and never waits but for what the test opens.
+//! A scripted model provider on the loopback: answers each request with the next reply of a queue and keeps what it was
+//! asked, or answers by a rule. It never waits but for what the test opens, or for a pause that its reply has.
 //!
 //! Plain sockets instead of a web framework, so that a reply may be torn, reset or refused at any byte.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use learnharness::server::llm::catalog::Api;
 use serde_json::Value;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::judge::judge;
 
 /// Between two beats of [`End::Beat`].
-pub(crate) const BEAT: std::time::Duration = std::time::Duration::from_millis(5);
+pub(crate) const BEAT: Duration = Duration::from_millis(5);
 
 /// The provider; its connections close when it is dropped.
 pub(crate) struct Provider {
@@ -27,15 +28,22 @@ pub(crate) struct Provider {
     _tasks: JoinSet<()>,
 }
 
-#[derive(Default)]
 struct Shared {
-    replies: Mutex<VecDeque<Reply>>,
+    script: Script,
     requests: Mutex<Vec<Recorded>>,
     asked: watch::Sender<usize>,
     closed: watch::Sender<usize>,
     /// What a real provider would have refused.
     faults: Mutex<Vec<String>>,
 }
+
+/// Where replies come from.
+enum Script {
+    Queue(Mutex<VecDeque<Reply>>),
+    Rule(Rule),
+}
+
+type Rule = Box<dyn Fn(&Recorded) -> Reply + Send + Sync>;
 
 /// A request as it arrived; header names are in lower case.
 #[derive(Clone, Debug)]
@@ -68,6 +76,8 @@ pub(crate) struct Reply {
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
     Wait(Gate),
+    /// Nothing comes for as long as this.
+    Pause(Duration),
     /// Opens a gate, to tell the test that the pieces so far are out.
     Open(Gate),
 }
@@ -144,6 +154,12 @@ impl Reply {
         self
     }
 
+    /// Waits for as long as this after the pieces so far.
+    pub(crate) fn pause(mut self, time: Duration) -> Self {
+        self.pieces.push(Piece::Pause(time));
+        self
+    }
+
     pub(crate) fn then(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.pieces.push(Piece::Bytes(bytes.as_ref().to_vec()));
         self
@@ -153,9 +169,24 @@ impl Reply {
 impl Provider {
     /// Starts with `replies` in the queue; a request beyond them is answered 500.
     pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::with(Script::Queue(Mutex::new(replies.into_iter().collect()))).await
+    }
+
+    /// Starts with a rule that answers every request; what it is asked is judged and not kept.
+    pub(crate) async fn answering(rule: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with(Script::Rule(Box::new(rule))).await
+    }
+
+    async fn with(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let shared = Arc::new(Shared { replies: Mutex::new(replies.into_iter().collect()), ..Shared::default() });
+        let shared = Arc::new(Shared {
+            script,
+            requests: Mutex::default(),
+            asked: watch::Sender::default(),
+            closed: watch::Sender::default(),
+            faults: Mutex::default(),
+        });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::clone(&shared)));
         Self { url, shared, _tasks: tasks }
@@ -167,7 +198,15 @@ impl Provider {
     }
 
     pub(crate) fn push(&self, reply: Reply) {
-        self.shared.replies.lock().unwrap().push_back(reply);
+        match &self.shared.script {
+            Script::Queue(replies) => replies.lock().unwrap().push_back(reply),
+            Script::Rule(_) => panic!("a rule answers already"),
+        }
+    }
+
+    /// What a real provider would have refused since the last time.
+    pub(crate) fn take_faults(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.faults.lock().unwrap())
     }
 
     /// What it was asked so far.
@@ -210,16 +249,25 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         if let Some((_, api)) = asked.into_iter().find(|(end, _)| path.ends_with(end)) {
             shared.faults.lock().unwrap().extend(judge(api, &request.body));
         }
-        shared.requests.lock().unwrap().push(request);
+        let reply = reply_to(request, &shared);
         shared.asked.send_modify(|asked| *asked += 1);
-        let reply = shared.replies.lock().unwrap().pop_front();
-        let reply = reply.unwrap_or_else(|| Reply::status(500, r#"{"error":{"message":"no reply is scripted"}}"#));
         tokio::select! {
             _ = answer(write, reply) => {}
             () = gone(read) => {}
         }
     }
     shared.closed.send_modify(|closed| *closed += 1);
+}
+
+fn reply_to(request: Recorded, shared: &Shared) -> Reply {
+    match &shared.script {
+        Script::Queue(replies) => {
+            shared.requests.lock().unwrap().push(request);
+            let reply = replies.lock().unwrap().pop_front();
+            reply.unwrap_or_else(|| Reply::status(500, r#"{"error":{"message":"no reply is scripted"}}"#))
+        }
+        Script::Rule(rule) => rule(&request),
+    }
 }
 
 /// Reads one request; none when the client left.
@@ -268,6 +316,7 @@ async fn answer(mut write: OwnedWriteHalf, reply: Reply) -> std::io::Result<()> 
             Piece::Bytes(bytes) if bytes.is_empty() => {}
             Piece::Bytes(bytes) => chunk(&mut write, &bytes).await?,
             Piece::Wait(gate) => gate.opened().await,
+            Piece::Pause(time) => tokio::time::sleep(time).await,
             Piece::Open(gate) => gate.open(),
         }
     }

@@ -34,7 +34,7 @@ impl Reader {
 
     /// Goes on from what another reader had.
     pub(crate) fn knowing(mut self, live: Live) -> Self {
-        self.order.position = live.position();
+        self.order = Order::after(live.position());
         self.live = live;
         self
     }
@@ -114,7 +114,8 @@ pub(crate) fn kind(event: &AgentEvent) -> String {
     line
 }
 
-fn parse(block: &str) -> Option<Sent> {
+/// The event of a block; none for a comment.
+pub(crate) fn parse(block: &str) -> Option<Sent> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
     let data = field("data:")?.to_owned();
     let id = field("id:").expect("an event without an id").parse().unwrap();
@@ -124,7 +125,7 @@ fn parse(block: &str) -> Option<Sent> {
 
 /// What a native client relies on.
 #[derive(Default)]
-struct Order {
+pub(crate) struct Order {
     position: Seq,
     running: bool,
     turn: bool,
@@ -133,7 +134,12 @@ struct Order {
 }
 
 impl Order {
-    fn check(&mut self, id: Seq, event: &AgentEvent) -> Result<(), String> {
+    /// Of a reader who knows the record up to here.
+    pub(crate) fn after(position: Seq) -> Self {
+        Self { position, ..Self::default() }
+    }
+
+    pub(crate) fn check(&mut self, id: Seq, event: &AgentEvent) -> Result<(), String> {
         let must = |holds: bool, words: &str| if holds { Ok(()) } else { Err(format!("{words}: {}", kind(event))) };
         must(id >= self.position, "positions go back")?;
         let stored = matches!(event, AgentEvent::MessageEnd { .. });
