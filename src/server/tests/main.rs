@@ -10,6 +10,7 @@
 //! - `endings`: how the real binary ends, and which data it refuses.
 //! - `durability`: what the record survives: full disks, damaged rows, torn logs.
 //! - `crash`: the real server, killed at any moment while learners learn.
+//! - `steers`: results of jobs on their way into a lesson.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
@@ -28,8 +29,8 @@
 mod anthropic;
 mod captures;
 mod cases;
-mod durability;
 mod crash;
+mod durability;
 mod empty;
 mod endings;
 mod faults;
@@ -43,6 +44,7 @@ mod repair;
 mod replay;
 mod run_loop;
 mod signatures;
+mod steers;
 mod support;
 mod tidy;
 mod transport;

@@ -75,6 +75,8 @@ enum At {
     Stop(usize),
     Steer(usize),
     Refuse(usize),
+    /// Steers wait no more when they are to be delivered.
+    Withdraw,
 }
 
 /// A record with its mailbox: it keeps what a run says, and makes happen what shall happen.
@@ -158,7 +160,7 @@ impl Sink for Stage {
             At::Stop(at) if at == number => self.cancel.cancel(),
             At::Steer(at) if at == number => self.mailbox.0.lock().unwrap().push(Message::user("use metres", 0)),
             At::Refuse(at) if at <= number => return Err(Halted("the disk is full".to_owned())),
-            At::Never | At::Stop(_) | At::Steer(_) | At::Refuse(_) => {}
+            At::Never | At::Stop(_) | At::Steer(_) | At::Refuse(_) | At::Withdraw => {}
         }
         self.events.push(event.clone());
         let AgentEvent::MessageEnd { message } = event else { return Ok(None) };
@@ -169,6 +171,13 @@ impl Sink for Stage {
         let seq = Seq(u32::try_from(self.record.len()).unwrap() + 1);
         self.record.push(Stored { seq, message });
         Ok(Some(seq))
+    }
+
+    async fn deliver(&mut self, steer: &Message) -> Result<bool, Halted> {
+        if self.at == At::Withdraw {
+            self.mailbox.0.lock().unwrap().retain(|waiting| waiting != steer);
+        }
+        Ok(self.at != At::Withdraw)
     }
 }
 
@@ -360,6 +369,16 @@ async fn a_steer_that_was_looked_at_and_not_taken_waits_for_the_next_run() {
         let count = stage.lines().iter().filter(|line| *line == "user use metres").count();
         assert_eq!(count, 1, "stopped at {at}: {:#?}", stage.lines());
     }
+}
+
+#[tokio::test]
+async fn a_steer_that_waits_no_more_is_neither_shown_nor_said_to_the_model() {
+    let mut stage = Stage::new(At::Withdraw);
+    stage.mailbox.0.lock().unwrap().push(Message::user("use metres", 0));
+    stage.run("Hi", tools(), &[says_text("Yes.")]).await.unwrap();
+    stage.check_grammar(true);
+    assert_eq!(stage.lines(), ["user Hi", "assistant[Stop] Yes."]);
+    assert!(!stage.events.iter().any(|event| serde_json::to_string(event).unwrap().contains("use metres")));
 }
 
 #[tokio::test]
