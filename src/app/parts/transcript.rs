@@ -206,7 +206,7 @@ fn SteerView(steer: Steer) -> impl IntoView {
     view! {
         <section class="card steer" class:failed=is_failed aria-label="From the background">
             <h2>{kind}{outcome}</h2>
-            <p class="summary" dir="auto">{steer.summary}</p>
+            <p dir="auto">{steer.summary}</p>
         </section>
     }
     .into_any()

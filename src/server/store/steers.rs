@@ -67,7 +67,8 @@ impl Store {
             .write(move |connection| {
                 Box::pin(async move {
                     let waiting = waiting(connection, &chat).await?;
-                    let is_taken = is_held(connection, &chat).await? || runs::holder(connection, &chat).await?.is_some();
+                    let is_taken =
+                        is_held(connection, &chat).await? || runs::holder(connection, &chat).await?.is_some();
                     if waiting.is_empty() || is_taken {
                         return Ok(Claimed::Held);
                     }

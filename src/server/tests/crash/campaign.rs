@@ -12,6 +12,7 @@ use super::client::Client;
 use super::house::{House, Moment};
 use super::learner::Learner;
 use super::ledger::Fault;
+use super::producer::produce;
 use super::tear;
 
 /// How much is played.
@@ -74,6 +75,10 @@ pub(super) async fn run(house: Arc<House>, size: Size, between: Between) {
     for _ in 0..size.learners {
         let learner = Learner::new(client.clone(), rng.random(), size.watchers);
         learners.spawn(learner.learn(no_more.clone()));
+    }
+    // What is torn off may be a steer that nobody knows of any more.
+    if between == Between::Nothing {
+        learners.spawn(produce(house.clone(), rng.random(), no_more.clone()));
     }
     while house.ledger.figures().kills < size.kills {
         strike(&house, Strike::draw(&mut rng, size.life), start).await;

@@ -161,7 +161,9 @@ async fn a_steer_around_the_end_of_a_run_is_answered_once_in_that_run_or_one_mor
         let place = record.iter().position(|stored| line(&stored.message) == "marker steer").unwrap();
         assert!(record[place + 1].message.as_assistant().is_some(), "nobody answered at {at}");
         let log = app.stream(&format!("/api/chats/{chat}/stream?after=1")).await.rest().await;
-        let told = log.iter().filter(|sent| matches!(&sent.event, Some(AgentEvent::MessageEnd { message }) if line(message) == "marker steer"));
+        let told = log.iter().filter(
+            |sent| matches!(&sent.event, Some(AgentEvent::MessageEnd { message }) if line(message) == "marker steer"),
+        );
         assert_eq!(told.count(), 1);
         while reader.live.position() < record.last().unwrap().seq {
             reader.next().await;

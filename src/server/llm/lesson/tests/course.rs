@@ -421,7 +421,8 @@ fn a_background_job_that_ends_anywhere_is_told_of_and_the_lesson_goes_on_where_i
             let next = steered.next();
             let calls = |answer: &AssistantMessage| answer.tool_calls().cloned().collect::<Vec<_>>();
             assert_eq!(calls(&next), calls(answer), "message {at}");
-            let (first, rest) = next.text().split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap_or_default();
+            let (first, rest) =
+                next.text().split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap_or_default();
             assert!(first.contains(words) && rest == answer.text(), "message {at}: {first}");
         }
     }
