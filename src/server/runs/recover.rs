@@ -128,8 +128,9 @@ fn stopped(remains: &Remains, now: i64) -> Vec<Message> {
     let silent = || (next(&whole(&remains.record, &append)) == Next::Reply).then(AssistantMessage::default);
     let open = remains.open.clone().filter(says_something).or_else(silent);
     append.extend(open.map(|open| aborted(&open, STOPPED)));
-    let unanswered = accept::close_all(&whole(&remains.record, &append), accept::STOPPED, now);
-    append.extend(unanswered);
+    let record = whole(&remains.record, &append);
+    append.extend(unposed(&record, now));
+    append.extend(accept::close_all(&record, accept::STOPPED, now));
     append
 }
 

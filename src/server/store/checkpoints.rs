@@ -73,8 +73,9 @@ impl Store {
                 Box::pin(async move {
                     for OpenMessage { chat, run, position, json } in open {
                         sqlx::query(
-                            "INSERT OR REPLACE INTO checkpoints (chat, position, message)
-                             SELECT chat, ?3, ?4 FROM runs WHERE chat = ?1 AND id = ?2",
+                            "INSERT INTO checkpoints (chat, position, message)
+                             SELECT chat, ?3, ?4 FROM runs WHERE chat = ?1 AND id = ?2
+                             ON CONFLICT (chat) DO UPDATE SET position = excluded.position, message = excluded.message",
                         )
                         .bind(chat)
                         .bind(run)

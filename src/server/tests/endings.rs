@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use learnharness::app::native::AssistantMessage;
+use learnharness::app::native::{AssistantMessage, Message};
+use learnharness::server::store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -158,8 +159,15 @@ async fn a_silent_provider_and_deaf_clients_do_not_hold_a_server_that_is_told_to
     let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", provider.local_addr().unwrap());
     let data = TempDir::new().unwrap();
+    let store = Store::open(&data.path().join("learnharness.db")).await.unwrap();
+    store.create_chat("long", 0).await.unwrap();
+    // More than the buffers between two processes hold.
+    store.claim("long", "run", vec![Message::user("x".repeat(1_000_000), 0); 16], 0).await.unwrap();
+    store.release("long", "run").await.unwrap();
+    store.close().await;
     let env = [("LEARNHARNESS_MODEL", "m"), ("LEARNHARNESS_BASE_URL", url.as_str())];
     let mut server = Server::start(data.path(), &env).await;
+    let _deaf = [server.deaf("long").await, server.deaf("long").await];
     let mut held = Vec::new();
     for _ in 0..20 {
         let chat = server.begin("hi").await;

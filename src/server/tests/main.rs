@@ -5,11 +5,11 @@
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
+//! - `crash`: the real server, killed at any moment while learners learn.
 //! - `windows`: the same for a process that died between any two writes of a run.
 //! - `killed`: a lesson whose process is killed at any event, again and again.
 //! - `endings`: how the real binary ends, and which data it refuses.
 //! - `durability`: what the record survives: full disks, damaged rows, torn logs.
-//! - `crash`: the real server, killed at any moment while learners learn.
 //! - `steers`: results of jobs on their way into a lesson.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.

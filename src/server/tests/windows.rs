@@ -377,13 +377,16 @@ async fn a_run_that_was_stopped_stays_so() {
     let (chat, other) = (app.chat().await, app.chat().await);
     app.claimed(&chat, vec![Message::user("hi", 0)]).await;
     was_saying(&app, &chat, 1, &saying("Half")).await;
-    app.claimed(&other, calling(&[("q", "quiz", quiz())])).await;
+    let calls = [("q", "quiz", quiz()), ("r", "quiz", json!({"question": "What?"}))];
+    app.claimed(&other, calling(&calls)).await;
     for chat in [&chat, &other] {
         app.store.mark_stopped(chat, "given").await.unwrap();
     }
     let app = next_process(app).await;
     assert_eq!(settled(&app, &chat).await, ["user hi", "assistant[Aborted] Half"]);
-    assert_eq!(settled(&app, &other).await[2..], ["result quiz#q Not answered; the learner stopped here."]);
+    let closed = settled(&app, &other).await;
+    let expected = ["result! quiz#r missing field `kind`", "result quiz#q Not answered; the learner stopped here."];
+    assert_eq!(closed[2..], expected);
     assert_eq!(next_of(&app, &other).await, json!({"kind": "idle"}));
 }
 

@@ -69,16 +69,10 @@ pub(super) async fn run(house: Arc<House>, size: Size, between: Between) {
         Ok(took) => took,
         Err(words) => return house.ledger.fault(Fault::Stuck, words),
     };
-    let client = Client::new(house.clone());
-    let no_more = CancellationToken::new();
-    let mut learners = JoinSet::new();
-    for _ in 0..size.learners {
-        let learner = Learner::new(client.clone(), rng.random(), size.watchers);
-        learners.spawn(learner.learn(no_more.clone()));
-    }
+    let mut class = Class::begin(&house, size, &mut rng);
     // What is torn off may be a steer that nobody knows of any more.
     if between == Between::Nothing {
-        learners.spawn(produce(house.clone(), rng.random(), no_more.clone()));
+        class.learners.spawn(produce(house.clone(), rng.random(), class.no_more.clone()));
     }
     while house.ledger.figures().kills < size.kills {
         strike(&house, Strike::draw(&mut rng, size.life), start).await;
@@ -91,13 +85,12 @@ pub(super) async fn run(house: Arc<House>, size: Size, between: Between) {
             Err(words) => return house.ledger.fault(Fault::Stuck, words),
         };
         for chat in house.ledger.open_chats() {
-            if client.audit(&chat).await.is_err() && !house.ledger.is_taken(&chat) {
+            if class.client.audit(&chat).await.is_err() && !house.ledger.is_taken(&chat) {
                 house.ledger.fault(Fault::Lost, format!("{chat} is gone"));
             }
         }
     }
-    no_more.cancel();
-    finish(&house, &client, learners, size.patience).await;
+    class.finish(size.patience).await;
     house.ledger.count(|figures| figures.took = begun.elapsed());
 }
 
@@ -119,27 +112,48 @@ async fn strike(house: &House, strike: Strike, start: Duration) {
     }
 }
 
-/// Lets every lesson come to its end, and looks at everything once more.
-pub(super) async fn finish(house: &House, client: &Client, mut learners: JoinSet<()>, patience: Duration) {
-    let all = async {
-        while let Some(learner) = learners.join_next().await {
-            if let Err(error) = learner {
-                house.ledger.fault(Fault::Server, format!("a learner gave up: {error}"));
+/// The learners of a house.
+pub(super) struct Class {
+    client: Client,
+    no_more: CancellationToken,
+    learners: JoinSet<()>,
+}
+
+impl Class {
+    pub(super) fn begin(house: &Arc<House>, size: Size, rng: &mut StdRng) -> Self {
+        let (client, no_more) = (Client::new(house.clone()), CancellationToken::new());
+        let mut learners = JoinSet::new();
+        for _ in 0..size.learners {
+            let learner = Learner::new(client.clone(), rng.random(), size.watchers);
+            learners.spawn(learner.learn(no_more.clone()));
+        }
+        Self { client, no_more, learners }
+    }
+
+    /// Lets every lesson come to its end, and looks at everything once more.
+    pub(super) async fn finish(mut self, patience: Duration) {
+        let (client, house) = (&self.client, &self.client.house);
+        self.no_more.cancel();
+        let all = async {
+            while let Some(learner) = self.learners.join_next().await {
+                if let Err(error) = learner {
+                    house.ledger.fault(Fault::Server, format!("a learner gave up: {error}"));
+                }
+            }
+        };
+        if tokio::time::timeout(patience, all).await.is_err() {
+            for chat in house.ledger.open_chats() {
+                let words = format!("not at its end after {patience:?}: {}", client.describe(&chat).await);
+                house.ledger.fault(Fault::Stuck, words);
             }
         }
-    };
-    if tokio::time::timeout(patience, all).await.is_err() {
-        for chat in house.ledger.open_chats() {
-            let words = format!("not at its end after {patience:?}: {}", client.describe(&chat).await);
-            house.ledger.fault(Fault::Stuck, words);
+        for chat in house.ledger.chats() {
+            if client.audit(&chat).await.is_err() && !house.ledger.is_taken(&chat) {
+                house.ledger.fault(Fault::Lost, format!("{chat} is gone"));
+            }
         }
-    }
-    for chat in house.ledger.chats() {
-        if client.audit(&chat).await.is_err() && !house.ledger.is_taken(&chat) {
-            house.ledger.fault(Fault::Lost, format!("{chat} is gone"));
+        for line in house.log().lines().filter(|line| line.contains("panicked")) {
+            house.ledger.fault(Fault::Server, line);
         }
-    }
-    for line in house.log().lines().filter(|line| line.contains("panicked")) {
-        house.ledger.fault(Fault::Server, line);
     }
 }

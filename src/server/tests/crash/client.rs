@@ -113,11 +113,11 @@ impl Client {
                     return Ok(());
                 }
                 507 => {
-                    ledger.settle(epoch, chat, token, &Outcome::Refused);
+                    ledger.postpone(chat, token, Outcome::Refused);
                     ledger.count(|figures| figures.refused += 1);
                     self.audit(chat).await?;
                     tokio::time::sleep(AGAIN).await;
-                    ledger.settle(epoch, chat, token, &Outcome::Unknown);
+                    ledger.postpone(chat, token, Outcome::Unknown);
                 }
                 _ => {
                     ledger.fault(Fault::Server, format!("{chat}: an input was answered {status} {body}"));

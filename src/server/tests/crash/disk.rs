@@ -10,13 +10,10 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::process::Command;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use super::campaign::{Size, finish};
+use super::campaign::{Class, Size};
 use super::client::Client;
 use super::house::{House, Teacher};
-use super::learner::Learner;
 use super::ledger::Fault;
 
 /// How often the disk is filled and freed.
@@ -54,7 +51,8 @@ impl Disk {
     }
 
     fn free(&self) {
-        std::fs::remove_file(self.folder.path().join(BALLAST)).unwrap();
+        // It may be free already.
+        let _ = std::fs::remove_file(self.folder.path().join(BALLAST));
     }
 
     async fn read_only(&self) -> Result<(), String> {
@@ -82,43 +80,43 @@ pub(super) async fn full(house: Arc<House>, disk: &Disk, size: Size) {
     if let Err(words) = house.start().await {
         return house.ledger.fault(Fault::Stuck, words);
     }
-    let client = Client::new(house.clone());
-    let no_more = CancellationToken::new();
-    let mut learners = JoinSet::new();
-    for _ in 0..size.learners {
-        let learner = Learner::new(client.clone(), rng.random(), size.watchers);
-        learners.spawn(learner.learn(no_more.clone()));
-    }
+    let class = Class::begin(&house, size, &mut rng);
     for round in 0..ROUNDS {
         tokio::time::sleep(size.life.mul_f64(rng.random_range(0.2..1.0))).await;
-        let before = house.ledger.figures().refused;
-        let until = Instant::now() + size.patience;
-        while house.ledger.figures().refused < before + REFUSALS {
-            disk.fill();
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            if Instant::now() > until {
-                house.ledger.fault(Fault::Server, "the disk is full and nothing is refused");
-                break;
-            }
+        fill_until_refused(&house, disk, size.patience).await;
+        if round == 1
+            && let Err(words) = restart(&house, disk).await
+        {
+            return house.ledger.fault(Fault::Stuck, words);
         }
-        if round == 1 {
-            house.kill().await;
-            // A server that cannot start on a full disk says so, and starts when there is room.
-            let words = house.start().await.err();
-            disk.free();
-            if let Some(words) = words {
-                check_refusal(&house, &words);
-                if let Err(words) = house.start().await {
-                    return house.ledger.fault(Fault::Stuck, words);
-                }
-            }
-        } else {
-            disk.free();
+        disk.free();
+    }
+    class.finish(size.patience).await;
+    house.ledger.count(|figures| figures.took = begun.elapsed());
+}
+
+/// Keeps the disk full until inputs have been refused for it.
+async fn fill_until_refused(house: &House, disk: &Disk, patience: Duration) {
+    let before = house.ledger.figures().refused;
+    let until = Instant::now() + patience;
+    while house.ledger.figures().refused < before + REFUSALS {
+        disk.fill();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if Instant::now() > until {
+            return house.ledger.fault(Fault::Server, "the disk is full and nothing is refused");
         }
     }
-    no_more.cancel();
-    finish(&house, &client, learners, size.patience).await;
-    house.ledger.count(|figures| figures.took = begun.elapsed());
+}
+
+/// Kills a server on a full disk. One that cannot start there says so, and starts when there is room.
+async fn restart(house: &House, disk: &Disk) -> Result<(), String> {
+    house.kill().await;
+    let Err(words) = house.start().await else { return Ok(()) };
+    if !is_clear(&words) {
+        house.ledger.fault(Fault::Server, format!("an unclear refusal to start: {words}"));
+    }
+    disk.free();
+    house.start().await.map(drop)
 }
 
 /// A server whose data may only be read says so and ends; what it said.
@@ -150,12 +148,6 @@ pub(super) async fn second(size: Size) -> Result<Duration, String> {
     client.show(&chat).await.map_err(|_| "the first has lost a chat")?;
     house.kill().await;
     Ok(took)
-}
-
-fn check_refusal(house: &House, words: &str) {
-    if !is_clear(words) {
-        house.ledger.fault(Fault::Server, format!("an unclear refusal to start: {words}"));
-    }
 }
 
 /// Words for the owner, and no panic.

@@ -230,6 +230,15 @@ impl Ledger {
         Some(chat.steers.len())
     }
 
+    /// One try of an input could not be stored; another one of the same id may have been meanwhile.
+    pub(super) fn postpone(&self, chat: &str, token: &str, outcome: Outcome) {
+        let mut inner = self.lock();
+        let sent = inner.chats.get_mut(chat).and_then(|chat| chat.inputs.iter_mut().find(|sent| sent.token == token));
+        if let Some(sent) = sent.filter(|sent| !matches!(sent.outcome, Outcome::Accepted(_))) {
+            sent.outcome = outcome;
+        }
+    }
+
     /// A reader was told that this is stored.
     pub(super) fn publish(&self, epoch: u32, chat: &str, seq: Seq, raw: &str) {
         let mut inner = self.lock();
