@@ -74,6 +74,7 @@ enum At {
     Never,
     Stop(usize),
     Steer(usize),
+    SteerAndStop(usize),
     Refuse(usize),
     /// Steers wait no more when they are to be delivered.
     Withdraw,
@@ -159,8 +160,12 @@ impl Sink for Stage {
         match self.at {
             At::Stop(at) if at == number => self.cancel.cancel(),
             At::Steer(at) if at == number => self.mailbox.0.lock().unwrap().push(Message::user("use metres", 0)),
+            At::SteerAndStop(at) if at == number => {
+                self.mailbox.0.lock().unwrap().push(Message::user("use metres", 0));
+                self.cancel.cancel();
+            }
             At::Refuse(at) if at <= number => return Err(Halted("the disk is full".to_owned())),
-            At::Never | At::Stop(_) | At::Steer(_) | At::Refuse(_) | At::Withdraw => {}
+            At::Never | At::Stop(_) | At::Steer(_) | At::SteerAndStop(_) | At::Refuse(_) | At::Withdraw => {}
         }
         self.events.push(event.clone());
         let AgentEvent::MessageEnd { message } = event else { return Ok(None) };
@@ -369,6 +374,16 @@ async fn a_steer_that_was_looked_at_and_not_taken_waits_for_the_next_run() {
         let count = stage.lines().iter().filter(|line| *line == "user use metres").count();
         assert_eq!(count, 1, "stopped at {at}: {:#?}", stage.lines());
     }
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_at_the_end_of_its_last_turn_takes_no_steer_and_says_no_more() {
+    let mut undisturbed = Stage::new(At::Never);
+    undisturbed.run("Hi", tools(), &[says_text("Yes.")]).await.unwrap();
+    // `agent_end` is the last event, `turn_end` the one before.
+    let mut stage = Stage::new(At::SteerAndStop(undisturbed.events.len() - 1));
+    stage.run("Hi", tools(), &[says_text("Yes.")]).await.unwrap();
+    assert_eq!(stage.lines(), ["user Hi", "assistant[Stop] Yes."]);
 }
 
 #[tokio::test]
