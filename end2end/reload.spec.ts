@@ -3,7 +3,7 @@
 
 import type { BrowserContext, Page } from "@playwright/test";
 
-import { answering, begin, log, open, settled, shownText } from "./support/lesson";
+import { answering, begin, chatOf, chatView, log, open, settled, shownText } from "./support/lesson";
 import { deltas, expect, finish, type Gate, gate, modelTest as test, type ScriptedModel, stream } from "./support/model";
 
 const FIRST = "The tide comes in twice a day, and the moon has a hand in it. ".repeat(6);
@@ -47,6 +47,30 @@ test("a page that is reloaded in mid-stream goes on to the same end", async ({ c
   await ended(page);
   await ended(stayed);
   expect(await shownText(page)).toBe(await shownText(stayed));
+});
+
+test("a tab that is closed stops nothing: who comes back before the end sees it go on", async ({ context, model, page }) => {
+  const held = await heldInMidStream(model, page);
+  const address = page.url();
+  await page.close();
+  const back = await context.newPage();
+  await open(back, address);
+  await showsFirstHalf(back);
+  held.open();
+  await ended(back);
+});
+
+test("and who comes back after the end finds it whole", async ({ context, model, page, server }) => {
+  const held = await heldInMidStream(model, page);
+  const address = page.url();
+  const chat = chatOf(page);
+  await page.close();
+  held.open();
+  await expect.poll(async () => (await chatView(server, chat)).running).toBe(false);
+  const back = await context.newPage();
+  await open(back, address);
+  await ended(back);
+  await expect(log(back)).toContainText("teach me tides");
 });
 
 test("leaving to the home page and coming back by the list of chats changes nothing", async ({ context, model, page }) => {

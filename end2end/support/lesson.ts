@@ -90,6 +90,14 @@ export interface Quiz {
 /** The quizzes of the built-in lesson on fractions, as its author wrote them. */
 export const fractions: { probe: Quiz[]; all: Quiz[] } = quizzes("fractions");
 
+/** Makes the page believe that it was hidden, or shown again; a browser without a screen shows every page. */
+export async function setVisibility(page: Page, state: "hidden" | "visible"): Promise<void> {
+  await page.evaluate((visibility) => {
+    Object.defineProperty(document, "visibilityState", { value: visibility, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, state);
+}
+
 /** What the server has of a chat. */
 export interface ChatView {
   running: boolean;

@@ -170,8 +170,8 @@ export const test = base.extend<Fixtures>({
 
   baseURL: async ({ server }, use) => use(server.url),
 
-  context: async ({ context, server, expectedComplaints }, use) => {
-    const complaints = new Complaints(context, server.url);
+  context: async ({ context, server, baseURL, expectedComplaints }, use) => {
+    const complaints = new Complaints(context, baseURL ?? server.url);
     await use(context);
     expect(complaints.unexpected(expectedComplaints), "the browser's complaints").toEqual([]);
   },

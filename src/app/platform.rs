@@ -3,13 +3,14 @@
 
 #[cfg(feature = "hydrate")]
 pub use crate::client::{
-    clock::{Ticker, every, next_frame, sleep},
+    clock::{Timer, after, next_frame, now, sleep},
     dom::{
-        Listening, Moved, document_title, focus, focus_is_free, is_typing, is_visible, on_resize, on_scroll,
+        Listening, Moved, document_title, focus, focus_is_free, is_typing, is_visible, on_resize, on_return, on_scroll,
         on_visibility, scroll_to_end,
     },
     events::{Following, Told, follow},
     http::get,
+    slots::{Slot, take_slot},
     storage::{draft, new_id, remember_draft},
 };
 
@@ -20,9 +21,10 @@ pub use nowhere::*;
 mod nowhere {
     use crate::app::native::{AgentEvent, ErrorBody, ErrorKind, Seq};
 
-    pub struct Ticker;
+    pub struct Timer;
     pub struct Listening;
     pub struct Following;
+    pub struct Slot;
 
     #[derive(PartialEq)]
     pub enum Moved {
@@ -41,8 +43,13 @@ mod nowhere {
         title.replace('&', "&amp;").replace('<', "&lt;")
     }
 
-    pub fn every(_: u32, _: impl FnMut() + 'static) -> Ticker {
-        Ticker
+    pub fn after(_: u32, _: impl FnOnce() + 'static) -> Timer {
+        Timer
+    }
+
+    #[must_use]
+    pub fn now() -> f64 {
+        0.0
     }
 
     pub fn next_frame(_: impl FnOnce() + 'static) {}
@@ -74,6 +81,10 @@ mod nowhere {
         None
     }
 
+    pub fn on_return(_: impl Fn() + Clone + 'static) -> [Option<Listening>; 2] {
+        [None, None]
+    }
+
     pub fn on_resize(_: impl FnMut() + 'static) -> Option<Listening> {
         None
     }
@@ -81,6 +92,10 @@ mod nowhere {
     pub fn scroll_to_end(_: &str) {}
 
     pub fn follow(_: &str, _: impl FnMut(Told) + 'static) -> Option<Following> {
+        None
+    }
+
+    pub async fn take_slot() -> Option<Slot> {
         None
     }
 

@@ -1,19 +1,25 @@
-//! Time in the browser: repeated calls, delays and animation frames.
+//! Time in the browser: now, delays and animation frames.
 
-use gloo_timers::callback::Interval;
+use gloo_timers::callback::Timeout;
 use send_wrapper::SendWrapper;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 
-/// Calls again and again until it is dropped.
-pub struct Ticker {
+/// Calls once, unless it is dropped before.
+pub struct Timer {
     // The browser has one thread; a session, which the server makes too, holds only what could move between threads.
-    _interval: SendWrapper<Interval>,
+    _timeout: SendWrapper<Timeout>,
 }
 
-/// Calls `tick` every `ms` milliseconds.
-pub fn every(ms: u32, tick: impl FnMut() + 'static) -> Ticker {
-    Ticker { _interval: SendWrapper::new(Interval::new(ms, tick)) }
+/// Calls `ring` in `ms` milliseconds.
+pub fn after(ms: u32, ring: impl FnOnce() + 'static) -> Timer {
+    Timer { _timeout: SendWrapper::new(Timeout::new(ms, ring)) }
+}
+
+/// Unix time in ms by the machine's clock, which goes on while the machine sleeps.
+#[must_use]
+pub fn now() -> f64 {
+    js_sys::Date::now()
 }
 
 /// Waits `ms` milliseconds.

@@ -1,9 +1,10 @@
 //! The document: focus, scrolling, visibility and keys.
 
+use js_sys::Reflect;
 use send_wrapper::SendWrapper;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
-use web_sys::{Document, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
+use web_sys::{Document, Event, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
 
 /// Pixels from the end that still count as being at the end.
 const NEAR_END: f64 = 120.0;
@@ -51,7 +52,7 @@ pub fn focus(selector: &str) {
 pub fn focus_is_free() -> bool {
     let Some(active) = document().and_then(|document| document.active_element()) else { return true };
     let empty = active.dyn_ref::<web_sys::HtmlTextAreaElement>().map(|area| area.value().is_empty());
-    active.tag_name() == "BODY" || empty == Some(true) || active.closest(".dock form").ok().flatten().is_some()
+    active.tag_name() == "BODY" || empty == Some(true) || active.closest(".ask").ok().flatten().is_some()
 }
 
 /// True when the key went into a text field.
@@ -70,6 +71,22 @@ pub fn is_visible() -> bool {
 /// Calls `changed` when the page is shown or hidden.
 pub fn on_visibility(changed: impl FnMut() + 'static) -> Option<Listening> {
     listen(document()?.unchecked_into(), "visibilitychange", changed)
+}
+
+/// Calls `back` when the browser finds its network again, or brings the page back from its cache.
+pub fn on_return(back: impl Fn() + Clone + 'static) -> [Option<Listening>; 2] {
+    let Some(window) = window() else { return [None, None] };
+    let shown = back.clone();
+    let from_cache = move |event: Event| {
+        // A page that is loaded is shown as well.
+        if Reflect::get(&event, &"persisted".into()).is_ok_and(|persisted| persisted.is_truthy()) {
+            shown();
+        }
+    };
+    [
+        listen(window.clone().unchecked_into(), "online", back),
+        listen_to(window.unchecked_into(), "pageshow", from_cache),
+    ]
 }
 
 /// Where the learner has moved the page.
@@ -149,8 +166,12 @@ impl Scroll {
     }
 }
 
-fn listen(target: web_sys::EventTarget, name: &'static str, call: impl FnMut() + 'static) -> Option<Listening> {
-    let callback = Closure::<dyn FnMut()>::new(call);
+fn listen(target: web_sys::EventTarget, name: &'static str, mut call: impl FnMut() + 'static) -> Option<Listening> {
+    listen_to(target, name, move |_| call())
+}
+
+fn listen_to(target: web_sys::EventTarget, name: &'static str, call: impl FnMut(Event) + 'static) -> Option<Listening> {
+    let callback = Closure::<dyn FnMut(Event)>::new(call);
     target.add_event_listener_with_callback(name, callback.as_ref().unchecked_ref()).ok()?;
     let remove = move || {
         let _ = target.remove_event_listener_with_callback(name, callback.as_ref().unchecked_ref());

@@ -3,8 +3,12 @@
 use gloo_net::http::Request;
 use send_wrapper::SendWrapper;
 use serde::de::DeserializeOwned;
+use web_sys::AbortSignal;
 
 use crate::app::native::{ErrorBody, ErrorKind};
+
+/// Milliseconds until a server that does not answer counts as unreachable.
+const PATIENCE_MS: u32 = 10_000;
 
 /// Gets JSON from a path of this server.
 ///
@@ -17,7 +21,8 @@ pub fn get<T: DeserializeOwned>(path: &str) -> impl Future<Output = Result<T, Er
 
 async fn read<T: DeserializeOwned>(path: String) -> Result<T, ErrorBody> {
     let offline = |_| ErrorBody::new(ErrorKind::Offline, "The server cannot be reached.");
-    let response = Request::get(&path).send().await.map_err(offline)?;
+    let limit = AbortSignal::timeout_with_u32(PATIENCE_MS);
+    let response = Request::get(&path).abort_signal(Some(&limit)).send().await.map_err(offline)?;
     let text = response.text().await.map_err(offline)?;
     let unread =
         |error: serde_json::Error| ErrorBody::new(ErrorKind::Internal, format!("The server's answer: {error}"));

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod dom;
 pub mod events;
 pub mod http;
+pub mod slots;
 pub mod storage;
 
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -72,6 +72,7 @@ async fn serve() -> Result<(), Failure> {
     // A server that cannot serve must not begin with the runs of the one before.
     let listener = TcpListener::bind(config.addr).await.map_err(|error| format!("{}: {error}", config.addr))?;
     runs.recover().await?;
+    runs.purge_daily();
     let services = Services { config: config.clone(), runs: runs.clone(), assets: Assets::read(&config.site) };
     println!("learnharness serves http://{} with the model {name}", config.addr);
     let told = tokio_util::sync::CancellationToken::new();

@@ -54,6 +54,18 @@ pub async fn abort(#[server(rename = "chatId")] chat_id: String) -> Result<Stopp
     }
 }
 
+/// Deletes a chat (200); it can be restored for seven days.
+#[server(name = DeleteChat, prefix = "/api", endpoint = "chats/delete", input = Json, output = Json)]
+pub async fn delete_chat(#[server(rename = "chatId")] chat_id: String) -> Result<(), ErrorBody> {
+    error::respond(error::services()?.runs.delete_chat(&chat_id).await, 200)
+}
+
+/// Undoes the deletion of a chat (200).
+#[server(name = RestoreChat, prefix = "/api", endpoint = "chats/restore", input = Json, output = Json)]
+pub async fn restore_chat(#[server(rename = "chatId")] chat_id: String) -> Result<(), ErrorBody> {
+    error::respond(error::services()?.runs.restore_chat(&chat_id).await, 200)
+}
+
 /// All chats, the latest first.
 ///
 /// # Errors

@@ -47,6 +47,8 @@ words! {
         Forbidden = "forbidden",
         /// 404: no such chat or page.
         NotFound = "not-found",
+        /// 404: the chat was deleted, which can be undone for a while.
+        Gone = "gone",
         /// 405: not that method on this route.
         Method = "method",
         /// 409: a run holds the chat.
@@ -78,7 +80,7 @@ impl ErrorKind {
             Self::Malformed => 400,
             Self::Token => 401,
             Self::Forbidden => 403,
-            Self::NotFound => 404,
+            Self::NotFound | Self::Gone => 404,
             Self::Method => 405,
             Self::Busy | Self::Answered => 409,
             Self::TooLarge => 413,

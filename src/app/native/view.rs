@@ -79,6 +79,8 @@ record! {
         pub plan: Option<PlanView> = default "plan",
         pub usage: Usage = needed "usage",
         pub jobs: Vec<Value> = needed "jobs",
+        /// The run waits to ask its model again.
+        pub retry: Option<Retry> = optional "retry",
         pub messages: Vec<Stored> = needed "messages",
     }
 }

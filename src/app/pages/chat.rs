@@ -1,7 +1,9 @@
 //! `/chat/{id}`: a lesson.
 
 use leptos::prelude::*;
+use leptos::task::spawn_local;
 use leptos_meta::Title;
+use leptos_router::components::A;
 use leptos_router::hooks::use_params_map;
 
 use super::not_found::NotFound;
@@ -31,10 +33,51 @@ pub fn ChatPage() -> impl IntoView {
                 match chat.await {
                     Ok(view) => view! { <Lesson view/> }.into_any(),
                     Err(error) if error.error.kind == ErrorKind::NotFound => view! { <NotFound/> }.into_any(),
+                    Err(error) if error.error.kind == ErrorKind::Gone => {
+                        view! { <Deleted id=params.read_untracked().get("id").unwrap_or_default() again=move || chat.refetch()/> }.into_any()
+                    }
                     Err(error) => view! { <Unreadable words=error.error.message/> }.into_any(),
                 }
             })}
         </Suspense>
+    }
+    .into_any()
+}
+
+/// A lesson that was deleted and can be restored.
+#[component]
+fn Deleted(id: String, again: impl Fn() + Copy + Send + 'static) -> impl IntoView {
+    api::answer_not_found();
+    let changes = expect_context::<Changes>();
+    let trouble = RwSignal::new(None::<String>);
+    let restore = move |_| {
+        let id = id.clone();
+        spawn_local(async move {
+            match api::restore_chat(id).await {
+                Ok(()) => {
+                    changes.0.update(|count| *count += 1);
+                    again();
+                }
+                Err(error) => {
+                    let _ = trouble.try_set(Some(error.error.message));
+                }
+            }
+        });
+    };
+    view! {
+        <Title text="Deleted"/>
+        <div class="frame">
+            <Chats/>
+            <main class="page">
+                <h1>"This lesson was deleted"</h1>
+                <p>"It can be restored for a week after that."</p>
+                <p class="row">
+                    <button type="button" class="go" on:click=restore>"Restore"</button>
+                    <A href="/">"Start a new lesson"</A>
+                </p>
+                {move || trouble.get().map(|words| view! { <p class="trouble" role="alert">{words}</p> })}
+            </main>
+        </div>
     }
     .into_any()
 }
@@ -150,6 +193,13 @@ fn begin(session: Session) {
         session.shown.track();
         session.running.track();
         follow();
+    });
+    // A chat that is deleted or restored in the list may be this one.
+    Effect::new(move |before: Option<()>| {
+        changes.0.track();
+        if before.is_some() {
+            session.look_now();
+        }
     });
     Effect::new(move |before: Option<bool>| {
         let running = session.running.get();

@@ -39,6 +39,7 @@ fn Begin() -> impl IntoView {
     let trouble = RwSignal::new(None::<String>);
     let changes = expect_context::<Changes>();
     let navigate = StoredValue::new(use_navigate());
+    let first = StoredValue::new(None::<First>);
     let start = move || {
         let words = draft.words();
         if is_blank(&words) || busy.get_untracked() {
@@ -47,7 +48,7 @@ fn Begin() -> impl IntoView {
         busy.set(true);
         trouble.set(None);
         spawn_local(async move {
-            match begun(words).await {
+            match begun(first, words).await {
                 Ok(chat) => {
                     draft.write(String::new());
                     changes.0.update(|count| *count += 1);
@@ -76,9 +77,23 @@ fn Begin() -> impl IntoView {
     .into_any()
 }
 
+/// The first words of a lesson on their way: trying again does not begin a second lesson.
+#[derive(Clone)]
+struct First {
+    chat: String,
+    input: String,
+    words: String,
+}
+
 /// Makes a chat and says the first words in it.
-async fn begun(words: String) -> Result<String, ErrorBody> {
-    let made = api::create_chat().await?;
-    api::take_input(made.id.clone(), Some(platform::new_id()), InputEvent::Text { text: words, note: None }).await?;
-    Ok(made.id)
+async fn begun(kept: StoredValue<Option<First>>, words: String) -> Result<String, ErrorBody> {
+    let known = kept.try_get_value().flatten().filter(|first| first.words == words);
+    let first = match known {
+        Some(first) => first,
+        None => First { chat: api::create_chat().await?.id, input: platform::new_id(), words },
+    };
+    kept.try_set_value(Some(first.clone()));
+    let input = InputEvent::Text { text: first.words, note: None };
+    api::take_input(first.chat.clone(), Some(first.input), input).await?;
+    Ok(first.chat)
 }

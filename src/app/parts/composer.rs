@@ -74,7 +74,7 @@ pub fn Composer(session: Session) -> impl IntoView {
     let draft = Draft::new(session.chat.get_value());
     let send = move || {
         let words = draft.words();
-        if is_blank(&words) || session.submitted.get_untracked() || session.running.get_untracked() {
+        if is_blank(&words) || !untrack(|| session.is_idle()) {
             return;
         }
         // The draft is kept until the words are taken.
@@ -95,7 +95,7 @@ pub fn Composer(session: Session) -> impl IntoView {
             <Show
                 when=move || session.running.get()
                 fallback=move || view! {
-                    <button class="go" disabled=move || draft.is_blank() || session.submitted.get()>"Send"</button>
+                    <button class="go" disabled=move || draft.is_blank() || session.submitted.get() || session.gone.get()>"Send"</button>
                 }
             >
                 <button type="button" class="stop" on:click=move |_| session.stop()>"Stop"</button>

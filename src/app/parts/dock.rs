@@ -28,6 +28,12 @@ struct Draft {
 }
 
 impl Draft {
+    /// What an answer was made of.
+    fn of(answer: Answer) -> Self {
+        let words = answer.text.or(answer.other).unwrap_or_default();
+        Self { chosen: RwSignal::new(answer.values), words: RwSignal::new(words) }
+    }
+
     fn answer(self, question: &Question) -> Answer {
         let words = Some(self.words.get_untracked()).filter(|words| !words.trim().is_empty());
         let alone = question.options().is_empty();
@@ -63,10 +69,10 @@ impl Draft {
 
 #[component]
 fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
-    let draft = Draft { chosen: RwSignal::new(Vec::new()), words: RwSignal::new(String::new()) };
+    let draft = Draft::of(session.given(&asked.tool_call_id).unwrap_or_default());
     let folded = RwSignal::new(false);
     let (asked, kept) = (StoredValue::new(asked), StoredValue::new(question.clone()));
-    let idle = move || !session.submitted.get() && !session.running.get();
+    let idle = move || session.is_idle();
     let answer = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         let answer = kept.with_value(|question| draft.answer(question));

@@ -48,7 +48,7 @@ pub fn PlanCard(session: Session, card: unit::PlanCard) -> impl IntoView {
 fn VerdictForm(session: Session) -> impl IntoView {
     let changing = RwSignal::new(false);
     let note = Draft::new(format!("{}/plan", session.chat.get_value()));
-    let idle = move || !session.submitted.get() && !session.running.get();
+    let idle = move || session.is_idle();
     let accept = move |_| session.input(InputEvent::Verdict { accepted: true, note: None });
     let change = move |_| {
         changing.set(true);

@@ -6,4 +6,4 @@ pub mod session;
 
 pub use keyed::Keyed;
 pub use outline::Outline;
-pub use session::{Fate, Link, Session};
+pub use session::{Fate, Session};

@@ -93,6 +93,16 @@ impl Live {
         applied
     }
 
+    /// Takes what the server says of the chat as of now, to a reader who does not follow its stream.
+    pub fn see(&mut self, messages: impl IntoIterator<Item = Stored>, running: bool, retry: Option<Retry>) {
+        self.extend(messages);
+        if running {
+            (self.tail.running, self.tail.settled, self.tail.retry) = (true, false, retry);
+        } else {
+            self.apply(None, &AgentEvent::TurnSettled);
+        }
+    }
+
     /// Takes one event. `id` is its position: the seq of the last stored message that ends before it or with it.
     pub fn apply(&mut self, id: Option<Seq>, event: &AgentEvent) -> Applied {
         match event {
@@ -295,6 +305,18 @@ mod tests {
         check(json!({"type": "agent_end", "messages": []}), false, false);
         check(json!({"type": "turn-settled"}), false, true);
         check(json!({"type": "agent_start"}), true, false);
+    }
+
+    #[test]
+    fn a_reader_who_only_looks_sees_the_run_its_wait_and_its_end() {
+        let mut live = Live::new(record("user hi"));
+        let retry = Retry { attempt: 1, wait_ms: 3_000, reason: "Busy.".to_owned() };
+        live.see(Vec::new(), true, Some(retry.clone()));
+        assert_eq!((live.tail.running, live.tail.settled, &live.tail.retry), (true, false, &Some(retry)));
+        live.see(Vec::new(), true, None);
+        assert_eq!((live.tail.running, &live.tail.retry), (true, &None));
+        live.see(record("user hi\nteacher Hello."), false, None);
+        assert_eq!((live.tail.running, live.tail.settled, live.record.len()), (false, true, 2));
     }
 
     #[test]

@@ -39,7 +39,8 @@ impl FromRef<App> for LeptosOptions {
 /// Bytes that a request body may have.
 const BODY_LIMIT: usize = 512 * 1024;
 
-/// The whole application. Server functions (`POST /api/chats`, `/api/chat`, `/api/activity/abort`) come with the pages.
+/// The whole application. Server functions (`POST /api/chats`, `/api/chats/delete`,
+/// `/api/chats/restore`, `/api/chat`, `/api/activity/abort`) come with the pages.
 pub fn app(services: Services) -> Router {
     let app = App { leptos: crate::app::serve::options(&services.config.site), services };
     let routes = Router::new()

@@ -10,7 +10,9 @@ use tokio::sync::broadcast::error::RecvError;
 use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
 use super::{Runs, refused};
 use crate::app::native::view::{Activity, Retry};
-use crate::app::native::{AgentEvent, AssistantMessage, ErrorBody, Message, Seq, Stored, ToolResultMessage, fold};
+use crate::app::native::{
+    AgentEvent, AssistantMessage, ErrorBody, ErrorKind, Message, Seq, Stored, ToolResultMessage, fold,
+};
 use crate::server::store::Store;
 
 /// Where a reader begins.
@@ -95,6 +97,7 @@ impl Runs {
                         Ok(publication) => {
                             if let Some(item) = reader.take(&publication) { yield item }
                             if !follow && matches!(publication.event, AgentEvent::TurnSettled) { return }
+                            if is_gone(&publication.event) { return }
                         }
                         Err(RecvError::Lagged(_)) => break,
                         Err(RecvError::Closed) => return,
@@ -104,6 +107,11 @@ impl Runs {
             }
         })
     }
+}
+
+/// True for what is said last of a chat that is deleted.
+fn is_gone(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::Error(body) if body.error.kind == ErrorKind::Gone)
 }
 
 /// A reader's place.
@@ -300,7 +308,7 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::VecDeque;
 
     use futures::stream::BoxStream;
@@ -354,7 +362,7 @@ mod tests {
         }
     }
 
-    fn models() -> Models {
+    pub(in crate::server::runs) fn models() -> Models {
         let model =
             Model { id: "silent".to_owned(), provider: "tests".to_owned(), api: Api::Lesson, ..Model::default() };
         Models { model, dialect: Arc::new(Silent), options: Options::default() }

@@ -158,9 +158,19 @@ impl Feed {
         self.state().busy
     }
 
+    /// True once the open run's `agent_start` is out.
+    pub(super) fn has_started(&self) -> bool {
+        self.state().tail.as_ref().is_some_and(|tail| tail.started)
+    }
+
     /// The open run's id and its stop.
     pub(super) fn open_run(&self) -> Option<(String, CancellationToken)> {
         self.state().tail.as_ref().map(|tail| (tail.run.clone(), tail.cancel.clone()))
+    }
+
+    /// The wait of the open run before it asks its model again.
+    pub(super) fn retry(&self) -> Option<Retry> {
+        self.state().tail.as_ref().and_then(|tail| tail.retry.clone())
     }
 
     /// What of the open message has not been kept: the run, the position that it follows, and the message as JSON. It counts

@@ -5,6 +5,7 @@
 mod accept;
 mod attach;
 mod checkpoint;
+mod delete;
 mod drive;
 mod feed;
 mod recover;
@@ -145,11 +146,15 @@ impl Runs {
     }
 }
 
+/// What is said of a deleted chat.
+const DELETED: &str = "This lesson was deleted.";
+
 /// The one door from the store's errors to a client's.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn refused(error: StoreError) -> ErrorBody {
     match error {
         StoreError::NoChat(_) => ErrorBody::new(ErrorKind::NotFound, "There is no such chat."),
+        StoreError::Gone(_) => ErrorBody::new(ErrorKind::Gone, DELETED),
         StoreError::Unreadable { seq, .. } => {
             tracing::error!(%error, "a chat is damaged");
             let words =

@@ -47,7 +47,8 @@ impl Runs {
     /// `not-found` when there is none by that id.
     pub async fn view(&self, chat: &str, after: Seq) -> Result<ChatView, ErrorBody> {
         let record = self.inner.store.messages(chat, Seq::START).await.map_err(refused)?;
-        let running = self.live_feed(chat).await.is_some_and(|feed| feed.is_busy());
+        let feed = self.live_feed(chat).await;
+        let running = feed.as_ref().is_some_and(|feed| feed.is_busy());
         Ok(ChatView {
             id: chat.to_owned(),
             title: title(&record).unwrap_or_else(|| UNTITLED.to_owned()),
@@ -57,6 +58,7 @@ impl Runs {
             plan: plan(&record),
             usage: usage(&record),
             jobs: Vec::new(),
+            retry: feed.and_then(|feed| feed.retry()),
             messages: record.into_iter().filter(|stored| stored.seq > after).collect(),
         })
     }

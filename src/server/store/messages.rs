@@ -11,7 +11,7 @@ impl Store {
     /// waiting in the middle, and must not hold a connection for as long.
     ///
     /// # Errors
-    /// `NoChat` when there is none by that id.
+    /// `NoChat` when there is none by that id, `Gone` when it was deleted.
     pub async fn messages(&self, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
         let (readers, chat) = (self.readers.clone(), chat.to_owned());
         let work = async move {
@@ -27,7 +27,7 @@ impl Store {
     /// The position of the last message.
     ///
     /// # Errors
-    /// `NoChat` when there is none by that id.
+    /// `NoChat` when there is none by that id, `Gone` when it was deleted.
     pub async fn last(&self, chat: &str) -> Result<Seq, StoreError> {
         let mut connection = self.readers.acquire().await?;
         exists(&mut connection, chat).await?;
@@ -80,14 +80,15 @@ impl Store {
     }
 }
 
-/// Fails with `NoChat` unless the chat is there.
+/// Fails with `NoChat` or `Gone` unless the chat is there.
 pub(super) async fn exists(connection: &mut SqliteConnection, chat: &str) -> Result<(), StoreError> {
-    sqlx::query_scalar::<_, i64>("SELECT 1 FROM chats WHERE id = ?")
-        .bind(chat)
-        .fetch_optional(connection)
-        .await?
-        .map(|_| ())
-        .ok_or_else(|| StoreError::NoChat(chat.to_owned()))
+    let found: Option<Option<i64>> =
+        sqlx::query_scalar("SELECT deleted FROM chats WHERE id = ?").bind(chat).fetch_optional(connection).await?;
+    match found {
+        Some(None) => Ok(()),
+        Some(Some(_)) => Err(StoreError::Gone(chat.to_owned())),
+        None => Err(StoreError::NoChat(chat.to_owned())),
+    }
 }
 
 pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {

@@ -29,6 +29,8 @@ use crate::app::native::Seq;
 pub enum StoreError {
     #[error("there is no chat {0}")]
     NoChat(String),
+    #[error("the chat {0} was deleted")]
+    Gone(String),
     #[error("the run no longer holds its chat")]
     ClaimLost,
     /// The message at `seq` is damaged; it stays as it is.

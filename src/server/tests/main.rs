@@ -3,6 +3,7 @@
 //! - `run_loop`: the agent loop alone, with a scripted model and tools: order of events, batches, steering, stopping.
 //! - `record`: what an input may and may not do to the record, over HTTP.
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
+//! - `deletion`: chats that are deleted and brought back.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
 //! - `crash`: the real server, killed at any moment while learners learn.
@@ -30,6 +31,7 @@ mod anthropic;
 mod captures;
 mod cases;
 mod crash;
+mod deletion;
 mod durability;
 mod empty;
 mod endings;

@@ -258,6 +258,9 @@ async fn a_stop_ends_the_answer_at_once_and_keeps_the_text() {
     assert_eq!(cancelled(stalled, said).await, "Aborted | Half | The answer was stopped.");
     let flood = Reply::events([says("Half")]).end(End::Beat(": keepalive\n\n"));
     assert_eq!(cancelled(flood, said).await, "Aborted | Half | The answer was stopped.");
+    let thinks = Reply::events([chunk(&json!({"reasoning_content": "Hm"}), None)]).end(End::Hang);
+    let thought = |event: &StreamEvent| matches!(event, StreamEvent::Update { event, .. } if json!(event)["type"] == "thinking_delta");
+    assert_eq!(cancelled(thinks, thought).await, STOPPED);
     let started = Reply::events([": ping\n\n"]).end(End::Hang);
     let begun = |event: &StreamEvent| matches!(event, StreamEvent::Start(_));
     assert_eq!(cancelled(started, begun).await, STOPPED);

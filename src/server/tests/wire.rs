@@ -160,6 +160,8 @@ async fn a_wait_for_the_next_try_is_shown_to_all_readers_until_the_answer_begins
     let retry = json!({"attempt": 1, "waitMs": 3000, "reason": "Busy."});
     let activity = json!({"type": "activity", "running": true, "retry": retry});
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), activity);
+    let looked = async || app.get(&format!("/api/chats/{chat}?after=1")).await.json()["retry"].clone();
+    assert_eq!(looked().await, json!({"attempt": 1, "waitMs": 3000, "reason": "Busy."}), "who only looks sees it, too");
     let mut late = app.stream(&format!("/api/chats/{chat}/stream?after=0")).await;
     late.until("the wait", |_, live| live.tail.retry.is_some()).await;
     assert_eq!(late.log.last().unwrap(), "1 activity");
@@ -174,6 +176,7 @@ async fn a_wait_for_the_next_try_is_shown_to_all_readers_until_the_answer_begins
         reader.says("Hello.").await;
         assert_eq!(waits(reader), None);
     }
+    assert_eq!(looked().await, Value::Null);
     let mut last = app.stream(&format!("/api/chats/{chat}/stream?after=1")).await;
     last.says("Hello.").await;
     assert_eq!((waits(&last), last.log.iter().filter(|line| line.ends_with("activity")).count()), (None, 0));
@@ -443,10 +446,13 @@ async fn over_a_socket_a_stream_is_sent_as_it_comes_and_not_compressed() {
     let mut asked = app.model.request().await;
     let client = reqwest::Client::new();
     let request = client.get(format!("{root}/api/chats/{chat}/stream?updates=delta"));
-    let response = request.header(header::ACCEPT_ENCODING, "gzip, br").send().await.unwrap();
+    let response = request.header(header::ACCEPT_ENCODING, "gzip, br, zstd, deflate").send().await.unwrap();
     assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
     assert!(!response.headers().contains_key(header::CONTENT_ENCODING));
     assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache, no-transform");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    let other = client.get(format!("{root}/api/chats/{chat}")).header(header::ACCEPT_ENCODING, "gzip");
+    assert_eq!(other.send().await.unwrap().headers()[header::CONTENT_ENCODING], "gzip", "everything else is");
     let mut bytes = response.bytes_stream();
     let mut text = String::new();
     for piece in ["Hel", "lo."] {
