@@ -35,7 +35,7 @@ impl Runs {
     /// end; if there is none and the chat is idle, it is woken.
     ///
     /// # Errors
-    /// `not-found` or `storage`; the steer waits all the same.
+    /// `not-found`, `gone` or `storage`; the steer waits all the same.
     pub async fn steered(&self, chat: &str) -> Result<(), ErrorBody> {
         let (runs, chat) = (self.clone(), chat.to_owned());
         self.finish(async move {

@@ -51,7 +51,7 @@ impl Store {
     }
 
     /// Claims a chat for a run and appends all steers that wait for it, in one transaction: when there are any, nobody holds
-    /// the chat, no stop does, and `may_wake` says so of its record.
+    /// the chat, no stop does, it is not deleted, and `may_wake` says so of its record.
     ///
     /// # Errors
     /// When the record cannot be read, or the write is not kept.
@@ -86,13 +86,13 @@ impl Store {
             .await
     }
 
-    /// The chats for which steers wait while nobody holds them and no stop does, the longest wait first.
+    /// The chats for which steers wait while nobody holds them, no stop does and they are not deleted, the longest wait first.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn chats_to_wake(&self) -> Result<Vec<String>, StoreError> {
         let query = "SELECT chat FROM steers JOIN chats ON chats.id = chat
-                     WHERE delivered IS NULL AND held = 0 AND chat NOT IN (SELECT chat FROM runs)
+                     WHERE delivered IS NULL AND held = 0 AND deleted IS NULL AND chat NOT IN (SELECT chat FROM runs)
                      GROUP BY chat ORDER BY MIN(steers.rowid)";
         Ok(sqlx::query_scalar(query).fetch_all(&self.readers).await?)
     }
@@ -106,7 +106,12 @@ pub(super) async fn insert(
     marker: Marker,
     now: i64,
 ) -> Result<(), StoreError> {
-    messages::exists(connection, chat).await?;
+    // One that is deleted may come back.
+    sqlx::query_scalar::<_, i64>("SELECT 1 FROM chats WHERE id = ?")
+        .bind(chat)
+        .fetch_optional(&mut *connection)
+        .await?
+        .ok_or_else(|| StoreError::NoChat(chat.to_owned()))?;
     sqlx::query("INSERT INTO steers (id, chat, body, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")
         .bind(id)
         .bind(chat)
@@ -147,9 +152,11 @@ async fn append(
     Ok(Stored { seq, message: steer })
 }
 
-/// True from a stop to the learner's next input.
+/// True from a stop to the learner's next input, and for a chat that is deleted.
 async fn is_held(connection: &mut SqliteConnection, chat: &str) -> Result<bool, StoreError> {
-    let held: Option<bool> =
-        sqlx::query_scalar("SELECT held FROM chats WHERE id = ?").bind(chat).fetch_optional(connection).await?;
+    let held: Option<bool> = sqlx::query_scalar("SELECT held OR deleted IS NOT NULL FROM chats WHERE id = ?")
+        .bind(chat)
+        .fetch_optional(connection)
+        .await?;
     held.ok_or_else(|| StoreError::NoChat(chat.to_owned()))
 }

@@ -447,6 +447,24 @@ async fn after_a_restart_idle_chats_are_woken_a_few_at_a_time_and_the_others_wai
 }
 
 #[tokio::test]
+async fn a_deleted_chat_is_not_woken_before_it_is_back() {
+    let (app, chat) = idle().await;
+    // A reader who stays holds on to the feed.
+    let _reader = app.watch(&chat).await;
+    app.runs.delete_chat(&chat).await.unwrap();
+    write(&app, &chat, "one").await;
+    let _ = app.runs.steered(&chat).await;
+    let app = app.crash().await;
+    app.runs.recover().await.unwrap();
+    assert!(app.store.claims().await.unwrap().is_empty());
+    app.runs.restore_chat(&chat).await.unwrap();
+    let asked = app.model.request().await;
+    assert_eq!(told(&asked), ["one"]);
+    asked.end(StopReason::Stop);
+    settled(&app, &chat).await;
+}
+
+#[tokio::test]
 async fn readers_are_shown_a_steer_in_its_place_and_not_before_it_is_stored() {
     let (app, chat) = idle().await;
     let mut reader = app.watch(&chat).await;
