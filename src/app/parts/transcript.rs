@@ -205,7 +205,7 @@ fn SteerView(steer: Steer) -> impl IntoView {
     };
     view! {
         <section class="card steer" class:failed=is_failed aria-label="From the background">
-            <h2>{kind}{outcome}</h2>
+            <h2>{format!("{kind}{outcome}")}</h2>
             <p dir="auto">{steer.summary}</p>
         </section>
     }

@@ -465,6 +465,24 @@ async fn a_deleted_chat_is_not_woken_before_it_is_back() {
 }
 
 #[tokio::test]
+async fn the_page_has_a_card_for_a_steer_in_its_place() {
+    let (app, chat) = idle().await;
+    for (id, kind, outcome) in [("one", "visual", "done"), ("two", "pdf", "failed"), ("three", "demo", "aborted")] {
+        let (job_id, summary) = (id.to_owned(), format!("<b>{id}</b>"));
+        let (kind, outcome) = (kind.to_owned(), outcome.to_owned());
+        let marker = Marker::Steer { job_id, kind, outcome, artifact_id: None, summary };
+        app.store.steer(&chat, id, marker, 0).await.unwrap();
+    }
+    app.runs.steered(&chat).await.unwrap();
+    app.model.reply("Look at it.").await;
+    settled(&app, &chat).await;
+    let page = app.get(&format!("/chat/{chat}")).await.text;
+    let place = |words: &str| page.find(words).unwrap_or_else(|| panic!("no {words:?} in {page}"));
+    let places = ["Hello.", ">Picture<", "&lt;b&gt;one", ">PDF: failed<", ">Demo: stopped<", "Look at it."].map(place);
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[tokio::test]
 async fn readers_are_shown_a_steer_in_its_place_and_not_before_it_is_stored() {
     let (app, chat) = idle().await;
     let mut reader = app.watch(&chat).await;
