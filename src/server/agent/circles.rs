@@ -11,12 +11,19 @@ const TIMES: usize = 3;
 
 /// True when the last turns among `messages` were the same circle of calls and results.
 pub(super) fn goes_in_circles(messages: &[Message]) -> bool {
-    let turns = turns(messages);
+    let turns = turns(last_turns(messages));
     (1..=LONGEST).any(|length| {
         let Some(start) = turns.len().checked_sub(length * TIMES) else { return false };
         let (first, rest) = turns[start..].split_at(length);
         rest.chunks(length).all(|round| round == first)
     })
+}
+
+/// As many of the last turns as the longest circle needs: looking costs the same however long a run has been.
+fn last_turns(messages: &[Message]) -> &[Message] {
+    let answers = messages.iter().enumerate().rev().filter(|(_, message)| message.as_assistant().is_some());
+    let first = answers.map(|(at, _)| at).nth(LONGEST * TIMES - 1);
+    &messages[first.unwrap_or(0)..]
 }
 
 /// What was called and what came of it, a turn each, since somebody else last spoke.

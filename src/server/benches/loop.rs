@@ -4,7 +4,6 @@
 //! `loop URL RUNS` has so many runs at once answer one prompt each; `loop URL turns N` has one run take N turns with a call
 //! of a tool each; `loop parse BYTES` decodes and folds a recorded answer of about that size, without a network.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,7 +148,7 @@ fn parse(bytes: usize) -> Result<Value, Failure> {
     let stream = event.repeat(bytes / event.len());
     let (before, start) = (cpu()?, Instant::now());
     let mut decoder = sse::Decoder::default();
-    let mut events = VecDeque::new();
+    let mut events = Vec::new();
     for piece in stream.as_bytes().chunks(1_400) {
         decoder.push(piece, &mut events).map_err(|_| "an event is too long")?;
     }

@@ -1,5 +1,7 @@
 //! How many tokens a request has, before anybody has counted them.
 
+use std::borrow::{Borrow, Cow};
+
 use serde_json::json;
 
 use super::{Request, ToolSpec, js};
@@ -34,7 +36,7 @@ pub fn within_window(request: &Request, tokens: u64) -> u64 {
 
 /// Tokens of a request: as counted with the last answer, and what came after it by its length.
 #[must_use]
-pub fn context(system: &str, messages: &[Message], tools: &[ToolSpec]) -> u64 {
+pub fn context(system: &str, messages: &[impl Borrow<Message>], tools: &[ToolSpec]) -> u64 {
     match last_counted(messages) {
         Some((at, counted)) => counted + messages[at + 1..].iter().map(message).sum::<u64>(),
         None => {
@@ -54,7 +56,7 @@ pub fn texts(request: &Request) -> u64 {
         Block::Known(KnownBlock::Thinking(_) | KnownBlock::Image(_)) | Block::Other(_) => 0,
     };
     let said = |blocks: &[Block]| blocks.iter().map(said).sum::<usize>();
-    let message = |message: &Message| match message {
+    let message = |message: &Cow<'_, Message>| match &**message {
         Message::User(message) => units(&message.content.text()),
         Message::Custom(message) => units(&message.content.text()),
         Message::ToolResult(message) => said(&message.content),
@@ -65,10 +67,11 @@ pub fn texts(request: &Request) -> u64 {
 }
 
 /// The last answer whose count describes the request: it failed not, and no message before it is newer.
-fn last_counted(messages: &[Message]) -> Option<(usize, u64)> {
+fn last_counted(messages: &[impl Borrow<Message>]) -> Option<(usize, u64)> {
     let mut newest = i64::MIN;
     let mut last = None;
     for (at, message) in messages.iter().enumerate() {
+        let message = message.borrow();
         if let Message::Assistant(answer) = message
             && answer.timestamp >= newest
             && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
@@ -97,8 +100,8 @@ fn timestamp(message: &Message) -> i64 {
     }
 }
 
-fn message(message: &Message) -> u64 {
-    tokens(match message {
+fn message(message: &impl Borrow<Message>) -> u64 {
+    tokens(match message.borrow() {
         Message::User(message) => content(&message.content),
         Message::Custom(message) => content(&message.content),
         Message::ToolResult(message) => blocks(&message.content),

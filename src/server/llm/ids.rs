@@ -3,6 +3,8 @@
 //! An id that another model gave may be too long, or hold signs that are refused. It is mapped by a pure function, so
 //! that call and result stay together and a request begins like the one before; the record keeps the original.
 
+use std::borrow::Cow;
+
 /// What a provider accepts as an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdRule {
@@ -43,9 +45,12 @@ impl IdRule {
 
 /// `name` as every provider takes it for the name of a tool: models call tools that nobody has offered.
 #[must_use]
-pub fn tool_name(name: &str) -> String {
+pub fn tool_name(name: &str) -> Cow<'_, str> {
+    if IdRule::Plain.allows(name) {
+        return name.into();
+    }
     let name: String = plain(name).chars().take(64).collect();
-    if name.is_empty() { "unnamed".to_owned() } else { name }
+    if name.is_empty() { "unnamed".into() } else { name.into() }
 }
 
 /// The two parts of `call|item` in one id of at most 40 characters; none for other ids.

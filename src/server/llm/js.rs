@@ -21,10 +21,16 @@ pub fn number(double: f64) -> String {
 /// A value as JSON.
 #[must_use]
 pub fn json(value: &Value) -> String {
-    let mut text = Vec::with_capacity(128);
-    match value.serialize(&mut Serializer::with_formatter(&mut text, Js)) {
-        Ok(()) => String::from_utf8(text).unwrap_or_default(),
-        Err(_) => value.to_string(),
+    String::from_utf8(bytes(value)).unwrap_or_default()
+}
+
+/// What `value` writes of itself as JSON; nothing when it refuses.
+#[must_use]
+pub fn bytes(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128);
+    match value.serialize(&mut Serializer::with_formatter(&mut bytes, Js)) {
+        Ok(()) => bytes,
+        Err(_) => Vec::new(),
     }
 }
 

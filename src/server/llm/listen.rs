@@ -106,43 +106,49 @@ pub(super) fn follow<A: Answer>(
     let limits = transport.limits().clone();
     Box::pin(stream! {
         yield StreamEvent::Start(Box::new(answer.message().clone()));
-        let mut events = Vec::new();
+        let mut steps = Vec::new();
         let mut length = 0;
         let mut since = Instant::now();
-        loop {
+        'reply: loop {
             let limit = if answer.is_finished() { limits.tail } else { limits.idle };
-            let read = match cancel.run_until_cancelled(reply.next(since, limit)).await {
-                Some(Ok(Some(event))) => {
-                    length += event.data.len();
-                    if length > LONGEST_ANSWER {
-                        return yield answer.fail(&ProviderError::with_words(Category::Unreadable, "its answer does not end"));
-                    }
-                    let read = answer.read(&event, &mut events);
-                    if read == Ok(Flow::Done) {
-                        reply.done();
-                    }
-                    read
-                }
-                Some(Ok(None)) => Ok(Flow::Done),
+            let came = match cancel.run_until_cancelled(reply.next(since, limit)).await {
+                Some(Ok(came)) if !came.is_empty() => came,
                 // The answer is whole; only the usage behind it is lost.
-                Some(Err(_)) if answer.is_finished() => Ok(Flow::Done),
-                Some(Err(error)) => Err(error),
-                None => break,
+                Some(Err(error)) if !answer.is_finished() => return yield answer.fail(&call.scrub(error)),
+                Some(Ok(_) | Err(_)) | None => break,
             };
-            for event in events.drain(..) {
-                yield event;
+            let mut says_more = false;
+            for event in came {
+                if cancel.is_cancelled() {
+                    break 'reply;
+                }
+                length += event.data.len();
+                let read = if length > LONGEST_ANSWER {
+                    Err(ProviderError::with_words(Category::Unreadable, "its answer does not end"))
+                } else {
+                    answer.read(&event, &mut steps)
+                };
+                for step in steps.drain(..) {
+                    yield step;
+                }
+                match read {
+                    Ok(Flow::More) => says_more = true,
+                    Ok(Flow::Ping) => {}
+                    Ok(Flow::Done) => {
+                        reply.done();
+                        break 'reply;
+                    }
+                    Err(error) => return yield answer.fail(&call.scrub(error)),
+                }
             }
-            match read {
-                Ok(Flow::More) => since = Instant::now(),
-                Ok(Flow::Ping) => {}
-                Ok(Flow::Done) => break,
-                Err(error) => return yield answer.fail(&call.scrub(error)),
+            if says_more {
+                since = Instant::now();
             }
         }
         drop(reply);
-        answer.close(&mut events);
-        for event in events.drain(..) {
-            yield event;
+        answer.close(&mut steps);
+        for step in steps {
+            yield step;
         }
         yield if cancel.is_cancelled() { answer.abort() } else { answer.end() };
     })

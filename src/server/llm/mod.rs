@@ -30,6 +30,7 @@ mod told;
 pub mod transport;
 pub mod update;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,15 +55,25 @@ use transport::{Limits, Transport};
 
 /// One request to a model. `messages` hold only `user`, `assistant` and `toolResult`, in an order that providers accept.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct Request<'a> {
     pub model: Model,
     /// Empty for none.
     pub system: String,
-    pub messages: Vec<Message>,
+    pub messages: Vec<Cow<'a, Message>>,
     pub tools: Vec<ToolSpec>,
     /// The chat, for provider-side caching.
     pub session: String,
     pub options: Options,
+}
+
+impl Request<'_> {
+    /// The same with messages of its own.
+    #[must_use]
+    pub fn into_owned(self) -> Request<'static> {
+        let Self { model, system, messages, tools, session, options } = self;
+        let messages = messages.into_iter().map(|message| Cow::Owned(message.into_owned())).collect();
+        Request { model, system, messages, tools, session, options }
+    }
 }
 
 /// A tool as a model sees it; `parameters` is a JSON Schema.

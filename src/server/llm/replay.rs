@@ -5,12 +5,13 @@
 //! Ids and names become legal, and ids stay different. A model that sees no images, or not of that type, reads that
 //! there were some.
 
+use std::borrow::{Borrow, Cow};
 use std::collections::{HashMap, HashSet};
 
 use super::catalog::Model;
 use super::ids::{IdRule, tool_name};
-use crate::app::native::message::{ImageBlock, KnownBlock};
-use crate::app::native::{AssistantMessage, Block, Content, Message};
+use crate::app::native::message::{ImageBlock, KnownBlock, UserMessage};
+use crate::app::native::{AssistantMessage, Block, Content, Message, ToolResultMessage};
 
 const USER_IMAGE: &str = "(image omitted: model does not support images)";
 const TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
@@ -18,45 +19,64 @@ const OTHER_IMAGE: &str = "(image omitted: its type is not supported)";
 /// The types of images that every provider takes.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// `messages` as `model` may read them.
+/// `messages` as `model` may read them; what stays as it is is borrowed.
 #[must_use]
-pub fn for_model(messages: &[Message], model: &Model, rule: IdRule) -> Vec<Message> {
+pub fn for_model<'a>(messages: &'a [impl Borrow<Message>], model: &Model, rule: IdRule) -> Vec<Cow<'a, Message>> {
     let mut ids = Ids { rule, mapped: HashMap::new(), used: HashSet::new() };
-    let mut replayed = Vec::with_capacity(messages.len());
-    for message in messages {
-        let mut message = message.clone();
-        match &mut message {
-            Message::User(user) => {
-                if let Content::Blocks(blocks) = &mut user.content {
-                    show_images(blocks, model, USER_IMAGE);
-                }
-            }
-            Message::ToolResult(result) => {
-                if let Some(id) = ids.mapped.get(&result.tool_call_id) {
-                    result.tool_call_id.clone_from(id);
-                }
-                show_images(&mut result.content, model, TOOL_IMAGE);
-                if !result.tool_name.is_empty() {
-                    result.tool_name = tool_name(&result.tool_name);
-                }
-            }
-            Message::Assistant(answer) => translate(answer, model.said(answer), &mut ids),
-            Message::Custom(_) => {}
-        }
-        replayed.push(message);
-    }
-    replayed
+    let replayed = messages.iter().map(|message| {
+        let message: &Message = message.borrow();
+        let changed = match message {
+            Message::User(user) => shown(user, model).map(Message::User),
+            Message::ToolResult(result) => translated_result(result, model, &ids).map(Message::ToolResult),
+            Message::Assistant(answer) => translated(answer, model.said(answer), &mut ids).map(Message::Assistant),
+            Message::Custom(_) => None,
+        };
+        changed.map_or(Cow::Borrowed(message), Cow::Owned)
+    });
+    replayed.collect()
 }
 
-/// Makes an answer readable for the asked model, which said it itself if it is its `own`.
-fn translate(answer: &mut AssistantMessage, own: bool, ids: &mut Ids) {
-    answer.content.retain(|block| own || !matches!(block, Block::Known(KnownBlock::Thinking(_))));
-    for block in &mut answer.content {
+/// A user's message without the images that `model` can't see; none when it stays as it is.
+fn shown(user: &UserMessage, model: &Model) -> Option<UserMessage> {
+    let Content::Blocks(blocks) = &user.content else { return None };
+    let blocks = without_images(blocks, model, USER_IMAGE)?;
+    Some(UserMessage { content: Content::Blocks(blocks), ..user.clone() })
+}
+
+/// A result with the id that its call has by now, a legal name and images that `model` can see; none when it has them.
+fn translated_result(result: &ToolResultMessage, model: &Model, ids: &Ids<'_>) -> Option<ToolResultMessage> {
+    let id = ids.mapped.get(result.tool_call_id.as_str()).filter(|id| **id != result.tool_call_id);
+    let name = Some(tool_name(&result.tool_name)).filter(|name| *name != result.tool_name);
+    let name = name.filter(|_| !result.tool_name.is_empty());
+    let content = without_images(&result.content, model, TOOL_IMAGE);
+    if id.is_none() && name.is_none() && content.is_none() {
+        return None;
+    }
+    let mut translated = result.clone();
+    translated.tool_call_id = id.map_or(translated.tool_call_id, ToString::to_string);
+    translated.tool_name = name.map_or(translated.tool_name, Cow::into_owned);
+    translated.content = content.unwrap_or(translated.content);
+    Some(translated)
+}
+
+/// An answer as the asked model can read it, which said it itself if it is its `own`; none when it stays as it is.
+fn translated<'a>(answer: &'a AssistantMessage, own: bool, ids: &mut Ids<'a>) -> Option<AssistantMessage> {
+    let names: Vec<(Cow<'_, str>, Cow<'_, str>)> =
+        answer.tool_calls().map(|call| (ids.map(&call.id, own), tool_name(&call.name))).collect();
+    let is_legal = names.iter().zip(answer.tool_calls()).all(|((id, name), call)| *id == call.id && *name == call.name);
+    if is_legal && (own || !answer.content.iter().any(is_private)) {
+        return None;
+    }
+    let mut translated = answer.clone();
+    let mut names = names.into_iter();
+    translated.content.retain(|block| own || !matches!(block, Block::Known(KnownBlock::Thinking(_))));
+    for block in &mut translated.content {
         match block {
             Block::Known(KnownBlock::Text(text)) if !own => text.text_signature = None,
             Block::Known(KnownBlock::ToolCall(call)) => {
-                call.name = tool_name(&call.name);
-                call.id = ids.map(&call.id, own);
+                if let Some((id, name)) = names.next() {
+                    (call.id, call.name) = (id.into_owned(), name.into_owned());
+                }
                 if !own {
                     call.thought_signature = None;
                 }
@@ -64,56 +84,62 @@ fn translate(answer: &mut AssistantMessage, own: bool, ids: &mut Ids) {
             Block::Known(KnownBlock::Text(_) | KnownBlock::Thinking(_) | KnownBlock::Image(_)) | Block::Other(_) => {}
         }
     }
+    Some(translated)
+}
+
+/// True for what only the model that said it can read.
+fn is_private(block: &Block) -> bool {
+    match block {
+        Block::Known(KnownBlock::Thinking(_)) => true,
+        Block::Known(KnownBlock::Text(text)) => text.text_signature.is_some(),
+        Block::Known(KnownBlock::ToolCall(call)) => call.thought_signature.is_some(),
+        Block::Known(KnownBlock::Image(_)) | Block::Other(_) => false,
+    }
 }
 
 /// The ids of one request.
-struct Ids {
+struct Ids<'a> {
     rule: IdRule,
     /// Those of the calls so far, each with what it became.
-    mapped: HashMap<String, String>,
+    mapped: HashMap<&'a str, Cow<'a, str>>,
     /// What they became: the rule may make one of two.
-    used: HashSet<String>,
+    used: HashSet<Cow<'a, str>>,
 }
 
-impl Ids {
-    fn map(&mut self, id: &str, own: bool) -> String {
-        let legal = if own && self.rule.allows(id) { id.to_owned() } else { self.rule.apply(id) };
-        let mut unused = legal;
+impl<'a> Ids<'a> {
+    fn map(&mut self, id: &'a str, own: bool) -> Cow<'a, str> {
+        let is_legal = own && self.rule.allows(id);
+        let mut unused = if is_legal { Cow::Borrowed(id) } else { Cow::Owned(self.rule.apply(id)) };
         for count in 2.. {
             if self.used.insert(unused.clone()) {
                 break;
             }
-            unused = self.rule.apply(&format!("{id}_{count}"));
+            unused = self.rule.apply(&format!("{id}_{count}")).into();
         }
-        self.mapped.insert(id.to_owned(), unused.clone());
+        self.mapped.insert(id, unused.clone());
         unused
     }
 }
 
-/// Leaves the images that `model` can see; `blind` is the remark for one that sees none.
-fn show_images(blocks: &mut Vec<Block>, model: &Model, blind: &str) {
-    if model.sees_images() {
-        let is_known = |image: &ImageBlock| IMAGES.contains(&image.mime_type.as_str()) && !image.data.is_empty();
-        without_images(blocks, OTHER_IMAGE, |image| !is_known(image));
-    } else {
-        without_images(blocks, blind, |_| true);
+/// `blocks` with one remark in the place of each row of images that `model` can't see; none when it sees all of them.
+/// `blind` is the remark for a model that sees none.
+fn without_images(blocks: &[Block], model: &Model, blind: &str) -> Option<Vec<Block>> {
+    let (sees, remark) = if model.sees_images() { (true, OTHER_IMAGE) } else { (false, blind) };
+    let is_known = |image: &ImageBlock| IMAGES.contains(&image.mime_type.as_str()) && !image.data.is_empty();
+    let is_hidden =
+        |block: &Block| matches!(block, Block::Known(KnownBlock::Image(image)) if !sees || !is_known(image));
+    if !blocks.iter().any(is_hidden) {
+        return None;
     }
-}
-
-/// Puts one remark in the place of each row of images that are `hidden`.
-fn without_images(blocks: &mut Vec<Block>, remark: &str, hidden: impl Fn(&ImageBlock) -> bool) {
     let mut kept: Vec<Block> = Vec::with_capacity(blocks.len());
-    for block in blocks.drain(..) {
-        match block {
-            Block::Known(KnownBlock::Image(image)) if hidden(&image) => {
-                if kept.last().and_then(Block::as_text) != Some(remark) {
-                    kept.push(Block::text(remark));
-                }
-            }
-            other => kept.push(other),
+    for block in blocks {
+        if !is_hidden(block) {
+            kept.push(block.clone());
+        } else if kept.last().and_then(Block::as_text) != Some(remark) {
+            kept.push(Block::text(remark));
         }
     }
-    *blocks = kept;
+    Some(kept)
 }
 
 #[cfg(test)]
@@ -159,12 +185,30 @@ mod tests {
         let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "search web", "arguments": {}});
         let said = json!([answer(&json!([call("a|b"), call("a_b")]))]);
         let name = |model| {
-            let Message::Assistant(answer) = for_model(&read(&said), &model, IdRule::Short).remove(0) else { panic!() };
+            let said = read(&said);
+            let replayed = for_model(&said, &model, IdRule::Short);
+            let answer = replayed[0].as_assistant().unwrap();
             answer.tool_calls().map(|call| (call.id.clone(), call.name.clone())).collect::<Vec<_>>()
         };
         let named = |one: &str, two: &str| [one, two].map(|id| (id.to_owned(), "search_web".to_owned()));
         assert_eq!(name(model("one")), named("a|b", "a_b"));
         assert_eq!(name(model("two")), named("a_b", "a_b_2"));
+    }
+
+    #[test]
+    fn what_stays_as_it_is_is_not_copied() {
+        let call = json!({"type": "toolCall", "id": "a", "name": "ls", "arguments": {}});
+        let said = read(&json!([
+            {"role": "user", "content": [{"type": "text", "text": "see"}]},
+            answer(&json!([{"type": "thinking", "thinking": "hm", "thinkingSignature": "s"}, call])),
+            {"role": "toolResult", "toolCallId": "a", "toolName": "ls", "content": []},
+        ]));
+        let copied = |model| {
+            let replayed = for_model(&said, &model, IdRule::Own);
+            replayed.iter().map(|message| matches!(message, Cow::Owned(_))).collect::<Vec<_>>()
+        };
+        assert_eq!(copied(model("one")), [false, false, false]);
+        assert_eq!(copied(model("two")), [false, true, false], "another's thinking is dropped");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! last event of a body that ends without its blank line, and time linear in the bytes however they were cut.
 //! Source: WHATWG HTML, "Server-sent events", section "Interpreting an event stream".
 
-use std::collections::VecDeque;
+use memchr::memchr2;
 
 /// Bytes of data that one event may have; a longer one is refused so that memory stays bounded.
 pub const EVENT_LIMIT: usize = 8 * 1024 * 1024;
@@ -22,7 +22,7 @@ pub struct Event {
 /// Decodes one event stream. Comments, `id` and `retry` are read and dropped; so is an event without data.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The line so far; it is decoded as UTF-8 only when its event is whole.
+    /// The start of a line whose end has not come. Text is decoded as UTF-8 only when its event is whole.
     line: Vec<u8>,
     data: Vec<u8>,
     name: Vec<u8>,
@@ -38,22 +38,29 @@ pub struct TooLong;
 
 impl Decoder {
     /// Reads `bytes` and appends each event that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), TooLong> {
+    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
                 continue;
             }
-            let end = bytes.iter().position(|b| matches!(b, b'\n' | b'\r'));
+            let end = memchr2(b'\n', b'\r', bytes);
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             if self.line.len() + self.data.len() + piece.len() > EVENT_LIMIT + FIELD {
                 return Err(TooLong);
             }
-            self.line.extend_from_slice(piece);
-            let Some(end) = end else { break };
+            let Some(end) = end else {
+                self.line.extend_from_slice(piece);
+                break;
+            };
             self.after_cr = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
-            events.extend(self.end_line());
+            events.extend(if self.line.is_empty() {
+                self.read_line(piece)
+            } else {
+                self.line.extend_from_slice(piece);
+                self.end_line()
+            });
         }
         Ok(())
     }
@@ -67,23 +74,31 @@ impl Decoder {
         self.dispatch()
     }
 
+    /// Reads the line that came in pieces.
     fn end_line(&mut self) -> Option<Event> {
-        if !std::mem::replace(&mut self.after_bom, true) && self.line.starts_with(b"\xEF\xBB\xBF") {
-            self.line.drain(..3);
+        let mut line = std::mem::take(&mut self.line);
+        let event = self.read_line(&line);
+        line.clear();
+        self.line = line;
+        event
+    }
+
+    fn read_line(&mut self, mut line: &[u8]) -> Option<Event> {
+        if !std::mem::replace(&mut self.after_bom, true) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
-        if self.line.is_empty() {
+        if line.is_empty() {
             return self.dispatch();
         }
-        if let Some(value) = field(&self.line, b"data") {
+        if let Some(value) = field(line, b"data") {
             if self.has_data {
                 self.data.push(b'\n');
             }
             self.data.extend_from_slice(value);
             self.has_data = true;
-        } else if let Some(value) = field(&self.line, b"event") {
+        } else if let Some(value) = field(line, b"event") {
             self.name = value.to_vec();
         }
-        self.line.clear();
         None
     }
 
@@ -112,7 +127,7 @@ mod tests {
 
     fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
         let mut decoder = Decoder::default();
-        let mut events = VecDeque::new();
+        let mut events = Vec::new();
         for piece in pieces {
             decoder.push(piece, &mut events).unwrap();
         }
@@ -158,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_event_keeps_its_name_and_leaves_none_to_the_next() {
-        let mut events = VecDeque::new();
+        let mut events = Vec::new();
         Decoder::default().push(b"event: error\ndata: a\n\ndata: b\nevent:late\n\ndata: c\n\n", &mut events).unwrap();
         let names: Vec<_> = events.into_iter().map(|event| (event.name, event.data)).collect();
         assert_eq!(names, [("error", "a"), ("late", "b"), ("", "c")].map(|(name, data)| (name.into(), data.into())));
@@ -184,13 +199,13 @@ mod tests {
     fn long_lines_work_up_to_the_limit_and_fail_beyond_it() {
         let piece = vec![b'q'; 16 * 1024];
         let mut decoder = Decoder::default();
-        let mut events = VecDeque::new();
+        let mut events = Vec::new();
         decoder.push(b"data: ", &mut events).unwrap();
         for _ in 0..512 {
             decoder.push(&piece, &mut events).unwrap();
         }
         decoder.push(b"\n\n", &mut events).unwrap();
-        assert_eq!(events.pop_front().map(|event| event.data.len()), Some(EVENT_LIMIT));
+        assert_eq!(events.pop().map(|event| event.data.len()), Some(EVENT_LIMIT));
         decoder.push(b"data: ", &mut events).unwrap();
         for _ in 0..512 {
             decoder.push(&piece, &mut events).unwrap();

@@ -2,7 +2,6 @@
 //!
 //! Dropping a future of this module closes the connection, so a caller cancels by dropping.
 
-use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -22,8 +21,8 @@ use super::sse::{Decoder, EVENT_LIMIT, Event};
 use crate::server::clock::now_ms;
 
 /// The least time between two looks for something new: a quick model sends a piece a word, and a look costs more than a
-/// word.
-const BREATH: Duration = Duration::from_millis(1);
+/// word. Nobody sees so short a wait, and a model with a longer one between its words never waits.
+const BREATH: Duration = Duration::from_millis(4);
 
 /// Bytes of an error's body that are read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -222,7 +221,13 @@ impl Body {
     async fn chunk(&mut self) -> Result<Option<Bytes>, reqwest::Error> {
         let chunk = {
             let mut next = pin!(self.response.chunk());
-            match futures::poll!(next.as_mut()) {
+            let mut found = futures::poll!(next.as_mut());
+            if found.is_pending() {
+                // The connection reads in a task of its own, and no further than it is asked for.
+                tokio::task::yield_now().await;
+                found = futures::poll!(next.as_mut());
+            }
+            match found {
                 Poll::Ready(chunk) => chunk,
                 Poll::Pending => {
                     sleep_until(self.came + BREATH).await;
@@ -273,14 +278,15 @@ pub struct Reply {
     body: Body,
     /// None after the end of the body.
     decoder: Option<Decoder>,
-    ready: VecDeque<Event>,
+    /// Decoded and not yet told.
+    ready: Vec<Event>,
 }
 
 impl Reply {
     /// Looks at the body's first byte: an event stream, whatever its content type says; one JSON object, as some local
     /// servers answer; or a page of something else.
     async fn begin(body: Body, first: Bytes, idle: Duration) -> Result<Self, ProviderError> {
-        let mut reply = Self { body, decoder: Some(Decoder::default()), ready: VecDeque::new() };
+        let mut reply = Self { body, decoder: Some(Decoder::default()), ready: Vec::new() };
         match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'<') => return Err(ProviderError::with_words(Category::Unreadable, "it sent a web page")),
             Some(b'{' | b'[') => {
@@ -288,7 +294,7 @@ impl Reply {
                 let rest = timeout(idle, reply.body.read(&mut bytes, EVENT_LIMIT)).await.map_err(|_| silent(idle));
                 rest.inspect_err(|error| reply.body.tape.end(error))?;
                 let data = String::from_utf8_lossy(&bytes).into_owned();
-                reply.ready.push_back(Event { name: String::new(), data });
+                reply.ready.push(Event { name: String::new(), data });
                 reply.decoder = None;
             }
             _ => reply.take(&first)?,
@@ -307,16 +313,10 @@ impl Reply {
         self.body.tape.end("whole");
     }
 
-    /// The next event; none at the end of the body. Waits until `limit` after `since`.
-    pub async fn next(&mut self, since: Instant, limit: Duration) -> Result<Option<Event>, ProviderError> {
+    /// The events that came next, all that are there; none at the end of the body. Waits until `limit` after `since`.
+    pub async fn next(&mut self, since: Instant, limit: Duration) -> Result<Vec<Event>, ProviderError> {
         let deadline = since + limit;
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
-            }
-            if self.decoder.is_none() {
-                return Ok(None);
-            }
+        while self.ready.is_empty() && self.decoder.is_some() {
             let chunk = timeout_at(deadline, self.body.chunk()).await.map_err(|_| silent(limit));
             match chunk.inspect_err(|error| self.body.tape.end(error))? {
                 Ok(Some(bytes)) => self.take(&bytes)?,
@@ -331,6 +331,7 @@ impl Reply {
                 Err(_) => return Err(ProviderError::new(Category::Cut)),
             }
         }
+        Ok(std::mem::take(&mut self.ready))
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), ProviderError> {

@@ -1,5 +1,6 @@
 //! Captures: what is kept of the wire, without keys and within bounds, and what can be done with it.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Stage {
     }
 
     /// Asks with the secret key, and waits until all is written.
-    async fn ask(&self, request: Request, provider: &Provider) {
+    async fn ask(&self, request: Request<'_>, provider: &Provider) {
         play(&*self.dialect(request.model.api), request, provider, None).await;
         self.keeper.close();
     }
@@ -60,7 +61,7 @@ impl Stage {
 }
 
 /// A request with the secret key.
-fn with_key(api: Api, provider: &Provider) -> Request {
+fn with_key(api: Api, provider: &Provider) -> Request<'static> {
     let mut model = model(api, provider);
     model.key = Some(Key(SECRET.to_owned()));
     Request { model, ..ask(provider) }
@@ -117,7 +118,8 @@ async fn an_exchange_is_kept_as_it_went_over_the_wire_without_any_key() {
     let mut request = with_key(Api::OpenAiCompletions, &provider);
     let headers = [("x-title", "lesson"), ("cookie", "a=NEVERSHOW"), ("x-goog-api-key", "NEVERSHOW-2")];
     request.model.headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    request.messages = vec![Message::user(format!("My key is {SECRET}, hers sk-or-v1-NEVERSHOWNEVERSHOW"), 0)];
+    request.messages =
+        vec![Cow::Owned(Message::user(format!("My key is {SECRET}, hers sk-or-v1-NEVERSHOWNEVERSHOW"), 0))];
     stage.ask(request, &provider).await;
     let file = std::fs::read_to_string(stage.data.path().join("captures/000001.json")).unwrap();
     assert!(!file.contains("NEVERSHOW") && !file.contains("sk-test/NE"), "{file}");
@@ -184,7 +186,7 @@ async fn what_is_too_long_is_cut_and_says_so_and_cannot_be_sent_again() {
     let reply = Reply::events(vec![comment; 5]).then(chunk(&json!({"content": "Hi"}), Some("stop")));
     let provider = Provider::start([reply]).await;
     let mut request = with_key(Api::OpenAiCompletions, &provider);
-    request.messages = vec![Message::user("q".repeat(LARGEST), 0)];
+    request.messages = vec![Cow::Owned(Message::user("q".repeat(LARGEST), 0))];
     let events = play(&*stage.dialect(Api::OpenAiCompletions), request, &provider, None).await;
     stage.keeper.close();
     assert_eq!(finished(&events).text(), "Hi", "the answer itself is whole");

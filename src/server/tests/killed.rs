@@ -1,5 +1,6 @@
 //! Processes that are killed at any event of a lesson, again and again: the next one goes on, and the lesson ends the same.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,14 +51,16 @@ fn lesson() -> Vec<(&'static str, Vec<ScriptedCall<'static>>)> {
 
 /// A model that says the next answer of the lesson: the one after those that the request holds whole.
 struct Script {
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<Request<'static>>>>,
 }
 
 impl Dialect for Script {
     fn stream(&self, request: Request, _: CancellationToken) -> BoxStream<'static, StreamEvent> {
+        let request = request.into_owned();
         self.requests.lock().unwrap().push(request.clone());
-        let is_whole =
-            |message: &&Message| message.as_assistant().is_some_and(|answer| answer.stop_reason != StopReason::Aborted);
+        let is_whole = |message: &&Cow<'_, Message>| {
+            message.as_assistant().is_some_and(|answer| answer.stop_reason != StopReason::Aborted)
+        };
         let said = request.messages.iter().filter(is_whole).count();
         let (text, calls) = lesson().swap_remove(said.min(lesson().len() - 1));
         stream! {
@@ -185,7 +188,7 @@ fn played(kills: &[Kill]) -> (Vec<(Seq, Message)>, Shown) {
             };
             let mut visit = Visit { app: &app, kill, events: 0, shown: &mut shown };
             let over = visit.play(&chat).await.is_ok();
-            let asked: Vec<Request> = std::mem::take(&mut *requests.lock().unwrap());
+            let asked: Vec<Request<'_>> = std::mem::take(&mut *requests.lock().unwrap());
             for request in asked {
                 assert_eq!(faults_of(&request).await, Vec::<String>::new());
             }

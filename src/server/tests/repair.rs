@@ -303,7 +303,7 @@ proptest! {
         // What comes later may answer calls that waited; but no id and no text of an answer changes.
         let ids = |record: &[Stored]| -> Vec<String> {
             let calls = |message: &Message| message.as_assistant().into_iter().flat_map(|answer| answer.tool_calls().map(|call| call.id.clone()).collect::<Vec<_>>()).collect::<Vec<_>>();
-            to_llm(record).iter().flat_map(calls).collect()
+            to_llm(record).iter().flat_map(|message| calls(message)).collect()
         };
         let no_retry = |stored: &Stored| !matches!(&stored.message, Message::Custom(custom) if custom.custom_type == "retry");
         let mut longer = record.clone();

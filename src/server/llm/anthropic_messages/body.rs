@@ -140,15 +140,17 @@ fn object_schema(schema: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::borrow::Cow;
+
     use crate::app::native::Message;
     use crate::server::llm::catalog::{Api, Model};
     use crate::server::llm::options::Options;
 
-    fn request(model: Model) -> Request {
+    fn request(model: Model) -> Request<'static> {
         Request {
             model,
             system: String::new(),
-            messages: vec![Message::user("Hi", 0)],
+            messages: vec![Cow::Owned(Message::user("Hi", 0))],
             tools: vec![ToolSpec { name: "look".into(), parameters: json!({"$defs": {}}), ..ToolSpec::default() }],
             session: "chat".to_owned(),
             options: Options::default(),

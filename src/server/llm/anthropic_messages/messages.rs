@@ -14,10 +14,10 @@ pub(super) fn messages(request: &Request, mark: Option<&Value>) -> Vec<Value> {
     let mut chat: Vec<Value> = Vec::with_capacity(replayed.len());
     let mut results: Vec<Value> = Vec::new();
     for message in &replayed {
-        if !matches!(message, Message::ToolResult(_)) && !results.is_empty() {
+        if message.as_tool_result().is_none() && !results.is_empty() {
             chat.push(json!({"role": "user", "content": std::mem::take(&mut results)}));
         }
-        let (role, content) = match message {
+        let (role, content) = match &**message {
             Message::User(user) => ("user", user_content(&user.content)),
             Message::Assistant(answer) => ("assistant", answer_content(answer, empty_signature)),
             Message::ToolResult(message) => {

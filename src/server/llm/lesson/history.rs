@@ -1,6 +1,7 @@
 //! What has happened in a chat, read from the messages of a request: calls with their outcomes, and what the learner and
 //! the server said. Everything that the teacher knows about the chat is derived from this, each time anew.
 
+use std::borrow::Borrow;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -92,10 +93,10 @@ pub(super) struct Answered {
 
 impl<'a> History<'a> {
     /// Reads the messages of a request.
-    pub(super) fn read(messages: &'a [Message]) -> Self {
+    pub(super) fn read(messages: &'a [impl Borrow<Message>]) -> Self {
         let mut history = Self::default();
         for message in messages {
-            match message {
+            match message.borrow() {
                 Message::User(user) => history.take(user.content.text()),
                 Message::Custom(custom) => history.take(custom.content.text()),
                 Message::ToolResult(result) => history.settle(result),

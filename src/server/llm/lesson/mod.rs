@@ -92,6 +92,7 @@ impl Lesson {
 impl Dialect for Lesson {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
         let Self { packs, pace, clock } = self.clone();
+        let request = request.into_owned();
         let stream = async_stream::stream! {
             let now = clock();
             let blocks = with_unique_ids(play(&packs, &request.messages, &request.tools), now);

@@ -1,5 +1,7 @@
 //! What the scripted teacher says next: a pure function of the messages and the tools on offer.
 
+use std::borrow::Borrow;
+
 use crate::app::native::plan::{PLAN_INIT, PROBE_DONE};
 use crate::app::native::question::{ASK, QUIZ};
 use crate::app::native::{Block, Message};
@@ -17,7 +19,7 @@ use super::teach::Lesson;
 /// It keeps no state: the same messages and tools give the same blocks. The ids of its calls are
 /// `lesson-<calls so far>-<what it calls for>`.
 #[must_use]
-pub fn play(packs: &Packs, messages: &[Message], tools: &[ToolSpec]) -> Vec<Block> {
+pub fn play(packs: &Packs, messages: &[impl Borrow<Message>], tools: &[ToolSpec]) -> Vec<Block> {
     let tools: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let history = History::read(messages);
     let made = history.calls().count();

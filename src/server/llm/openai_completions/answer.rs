@@ -20,7 +20,7 @@ use crate::server::llm::sse::Event;
 use super::chunk::{CallPiece, Choice, Chunk, Delta, RawUsage};
 use super::details::Details;
 use super::think::{Piece, ThinkTags};
-use crate::server::llm::halves::Halves;
+use crate::server::llm::halves::{self, Halves};
 
 /// The share of a cost by which ours may be off before the provider's own is kept beside it.
 const COST_TOLERANCE: f64 = 0.01;
@@ -76,21 +76,24 @@ impl Answer for Chat {
                 Err(_) => ProviderError::with_words(Category::Reported, &event.data),
             });
         }
-        let Some(chunk) = Chunk::read(&event.data)? else { return Ok(Flow::More) };
+        // Lone halves of surrogate pairs stand in mended data as private characters.
+        let mended = event.data.contains("\\u").then(|| halves::hide(&event.data)).flatten();
+        let data = mended.as_deref().unwrap_or(&event.data);
+        let Some(chunk) = Chunk::read(data)? else { return Ok(Flow::More) };
         if let Some(error) = &chunk.error {
             return Err(ProviderError::reported(error));
         }
         self.read_names(&chunk, out);
-        let choice = chunk.choices.and_then(|choices| choices.into_iter().next());
+        let choice = chunk.choice;
         let last = choice.as_ref().is_none_or(|choice| finish_word(choice).is_some());
         let usage = chunk.usage.or_else(|| choice.as_ref()?.usage.clone());
-        self.read_usage(usage.as_ref(), last);
+        self.read_usage(usage.as_deref(), last);
         let Some(mut choice) = choice else { return Ok(Flow::More) };
         if let Some(word) = finish_word(&choice) {
             self.read_finish(word);
         }
-        if let Some(delta) = choice.delta.take() {
-            self.read_delta(delta, chunk.has_halves, out);
+        if let Some(delta) = choice.delta.take().or(choice.message.take()) {
+            self.read_delta(delta, mended.is_some(), out);
         }
         Ok(Flow::More)
     }
@@ -186,18 +189,18 @@ impl Chat {
         }
     }
 
-    fn read_names(&mut self, chunk: &Chunk, out: &mut Vec<StreamEvent>) {
+    fn read_names(&mut self, chunk: &Chunk<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(upstream) = chunk.provider.as_ref().filter(|upstream| !upstream.is_empty() && !self.named) {
             self.named = true;
-            out.push(StreamEvent::Upstream(upstream.clone()));
+            out.push(StreamEvent::Upstream(upstream.to_string()));
         }
         let message = self.draft.message();
         if let Some(id) = chunk.id.as_ref().filter(|id| !id.is_empty() && message.response_id.is_none()) {
-            self.draft.change(|message| message.response_id = Some(id.clone()));
+            self.draft.change(|message| message.response_id = Some(id.to_string()));
         }
         let (own, known) = (&self.model.id, self.draft.message().response_model.is_some());
-        if let Some(model) = chunk.model.as_ref().filter(|model| !model.is_empty() && *model != own && !known) {
-            self.draft.change(|message| message.response_model = Some(model.clone()));
+        if let Some(model) = chunk.model.as_ref().filter(|model| !model.is_empty() && **model != *own && !known) {
+            self.draft.change(|message| message.response_model = Some(model.to_string()));
         }
     }
 
@@ -246,14 +249,12 @@ impl Chat {
         self.finish = Some(finish);
     }
 
-    fn read_delta(&mut self, mut delta: Delta, has_halves: bool, out: &mut Vec<StreamEvent>) {
+    fn read_delta(&mut self, mut delta: Delta<'_>, has_halves: bool, out: &mut Vec<StreamEvent>) {
         let reasoning = delta.reasoning();
-        for text in [delta.text(), delta.refusal.take().unwrap_or_default()] {
+        for text in [delta.text(), delta.refusal.take().unwrap_or_default().into_owned()] {
             if !text.is_empty() {
                 let reasoned = self.thinking.is_some() || reasoning.is_some();
-                for piece in self.tags.push(text, reasoned) {
-                    self.piece(piece, has_halves, out);
-                }
+                self.said(text, reasoned, has_halves, out);
             }
         }
         let details = delta.reasoning_details.take().unwrap_or_default();
@@ -270,6 +271,16 @@ impl Chat {
             if self.details.add(detail) && self.thinking.is_none() {
                 self.open_thinking(Some(""), out);
             }
+        }
+    }
+
+    /// Reads a piece of text, which may hold thinking at its very start.
+    fn said(&mut self, text: String, reasoned: bool, has_halves: bool, out: &mut Vec<StreamEvent>) {
+        if self.tags.are_over() {
+            return self.piece(Piece::Text(text), has_halves, out);
+        }
+        for piece in self.tags.push(&text, reasoned) {
+            self.piece(piece, has_halves, out);
         }
     }
 
@@ -390,6 +401,6 @@ fn note_cost(message: &mut AssistantMessage, reported: f64) {
 }
 
 /// The provider's word for the end; an empty one means that there is more.
-fn finish_word(choice: &Choice) -> Option<&str> {
+fn finish_word<'a>(choice: &'a Choice<'_>) -> Option<&'a str> {
     choice.finish_reason.as_deref().filter(|word| !word.is_empty())
 }

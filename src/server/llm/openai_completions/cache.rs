@@ -1,27 +1,31 @@
-//! Anthropic's marks for the cache, on servers that pass them on: the instructions, the last tool, and the last message
-//! that has text.
+//! Anthropic's marks for the cache, on servers that pass them on: in the instructions, and in the last message that has
+//! text (the last tool has one as well).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Marks the places up to which a provider may keep `body`.
-pub(super) fn mark(body: &mut Value, mark: &Value) {
-    let messages = body["messages"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
-    let is = |message: &Value, roles: &[&str]| message["role"].as_str().is_some_and(|role| roles.contains(&role));
-    if let Some(instructions) = messages.iter_mut().find(|message| is(message, &["system", "developer"])) {
-        mark_text(&mut instructions["content"], mark);
+use super::chat::{Chat, Content, Part};
+
+/// Marks the messages of a request up to which a provider may keep it.
+pub(super) fn mark_messages(chat: &mut [Chat<'_>], mark: &Value) {
+    let instructions = |message: &&mut Chat<'_>| matches!(message, Chat::Said { role: "system" | "developer", .. });
+    if let Some(message) = chat.iter_mut().find(instructions) {
+        mark_text(message.content_mut(), mark);
     }
-    let mut said = messages.iter_mut().rev().filter(|message| is(message, &["user", "assistant", "tool"]));
-    said.any(|message| mark_text(&mut message["content"], mark));
-    if let Some(tool) = body["tools"].as_array_mut().and_then(|tools| tools.last_mut()) {
-        tool["cache_control"] = mark.clone();
-    }
+    let mut said = chat.iter_mut().rev().filter(|message| !instructions(message));
+    said.any(|message| mark_text(message.content_mut(), mark));
 }
 
 /// Marks the last text of a message's content; false when it has none.
-fn mark_text(content: &mut Value, mark: &Value) -> bool {
-    if let Some(text) = content.as_str().filter(|text| !text.is_empty()) {
-        *content = json!([{"type": "text", "text": text}]);
+fn mark_text(content: &mut Content<'_>, mark: &Value) -> bool {
+    if let Content::Text(text) = content
+        && !text.is_empty()
+    {
+        *content = Content::Parts(vec![Part::text(std::mem::take(text))]);
     }
-    let text = content.as_array_mut().and_then(|parts| parts.iter_mut().rev().find(|part| part["type"] == "text"));
-    text.map(|part| part["cache_control"] = mark.clone()).is_some()
+    let Content::Parts(parts) = content else { return false };
+    let last = parts.iter_mut().rev().find_map(|part| match part {
+        Part::Text { cache_control, .. } => Some(cache_control),
+        Part::ImageUrl { .. } => None,
+    });
+    last.map(|cache_control| *cache_control = Some(mark.clone())).is_some()
 }

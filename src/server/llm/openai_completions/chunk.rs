@@ -2,7 +2,10 @@
 //!
 //! A field of an unexpected type reads as absent: servers disagree about nearly all of them.
 
-use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,60 +14,91 @@ use crate::app::native::Usage;
 use crate::server::llm::error::{Category, ProviderError};
 use crate::server::llm::prices::Prices;
 
-use crate::server::llm::halves;
+use super::lenient::{Wanted, wanted};
 
 /// Tokens beyond which a count is nonsense; sums of such counts stay numbers.
 const MOST_TOKENS: f64 = 1e12;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Chunk {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) model: Option<String>,
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct Chunk<'a> {
+    #[serde(deserialize_with = "wanted")]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "wanted")]
+    pub(super) model: Option<Cow<'a, str>>,
     /// Who answers behind OpenRouter.
+    #[serde(deserialize_with = "wanted")]
+    pub(super) provider: Option<Cow<'a, str>>,
+    /// The first one; nobody asks for more.
+    #[serde(rename = "choices", deserialize_with = "first_choice")]
+    pub(super) choice: Option<Choice<'a>>,
     #[serde(deserialize_with = "lenient")]
-    pub(super) provider: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) choices: Option<Vec<Choice>>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<RawUsage>,
+    pub(super) usage: Option<Box<RawUsage>>,
     #[serde(deserialize_with = "lenient")]
     pub(super) error: Option<Value>,
-    /// Lone halves of surrogate pairs stand in it as private characters (see [`halves`]).
-    #[serde(skip)]
-    pub(super) has_halves: bool,
-}
-
-/// `message` is what a server sends that answers a streaming request with one whole completion.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Choice {
-    #[serde(alias = "message", deserialize_with = "lenient")]
-    pub(super) delta: Option<Delta>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) finish_reason: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<RawUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Delta {
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct Choice<'a> {
+    #[serde(deserialize_with = "wanted")]
+    pub(super) delta: Option<Delta<'a>>,
+    /// What a server sends that answers a streaming request with one whole completion.
+    #[serde(deserialize_with = "wanted")]
+    pub(super) message: Option<Delta<'a>>,
+    #[serde(deserialize_with = "wanted")]
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) usage: Option<Box<RawUsage>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct Delta<'a> {
     pub(super) content: Value,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) refusal: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    reasoning_content: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    reasoning: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    reasoning_text: Option<String>,
+    #[serde(deserialize_with = "wanted")]
+    pub(super) refusal: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "wanted")]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "wanted")]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "wanted")]
+    reasoning_text: Option<Cow<'a, str>>,
     #[serde(deserialize_with = "lenient")]
     pub(super) reasoning_details: Option<Vec<Value>>,
     #[serde(deserialize_with = "lenient")]
     pub(super) tool_calls: Option<Vec<CallPiece>>,
+}
+
+impl<'de> Wanted<'de> for Choice<'de> {
+    fn object<A: MapAccess<'de>>(fields: A) -> Result<Option<Self>, A::Error> {
+        Self::deserialize(MapAccessDeserializer::new(fields)).map(Some)
+    }
+}
+
+impl<'de> Wanted<'de> for Delta<'de> {
+    fn object<A: MapAccess<'de>>(fields: A) -> Result<Option<Self>, A::Error> {
+        Self::deserialize(MapAccessDeserializer::new(fields)).map(Some)
+    }
+}
+
+/// The choices of a chunk, as far as they are of interest.
+struct Choices<'a>(Option<Choice<'a>>);
+
+impl<'de> Wanted<'de> for Choices<'de> {
+    fn list<A: SeqAccess<'de>>(mut items: A) -> Result<Option<Self>, A::Error> {
+        let first = items.next_element::<FirstChoice<'de>>()?;
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first.map(|FirstChoice(choice)| Self(choice)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct FirstChoice<'a>(#[serde(deserialize_with = "wanted")] Option<Choice<'a>>);
+
+fn first_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Choice<'de>>, D::Error> {
+    Ok(wanted::<D, Choices<'de>>(deserializer)?.and_then(|Choices(first)| first))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -136,14 +170,12 @@ struct CostDetails {
     upstream_inference_cost: Option<f64>,
 }
 
-impl Chunk {
+impl<'a> Chunk<'a> {
     /// Reads the data of one event. None for JSON that is no object; an error for what is no JSON, because nobody can
     /// say what it held.
-    pub(super) fn read(data: &str) -> Result<Option<Self>, ProviderError> {
-        let mended = data.contains("\\u").then(|| halves::hide(data)).flatten();
-        let has_halves = mended.is_some();
-        match serde_json::from_str::<Self>(mended.as_deref().unwrap_or(data)) {
-            Ok(chunk) => Ok(Some(Self { has_halves, ..chunk })),
+    pub(super) fn read(data: &'a str) -> Result<Option<Self>, ProviderError> {
+        match serde_json::from_str::<Self>(data) {
+            Ok(chunk) => Ok(Some(chunk)),
             // It is JSON, only no object.
             Err(error) if error.is_data() && !data.trim_start().starts_with('{') => Ok(None),
             Err(error) => Err(ProviderError::with_words(Category::Unreadable, format!("broken data, {error}"))),
@@ -151,7 +183,7 @@ impl Chunk {
     }
 }
 
-impl Delta {
+impl Delta<'_> {
     /// The text of `content`: a string, or the texts of an array of parts.
     pub(super) fn text(&mut self) -> String {
         match self.content.take() {
@@ -169,7 +201,9 @@ impl Delta {
             ("reasoning", &mut self.reasoning),
             ("reasoning_text", &mut self.reasoning_text),
         ];
-        fields.into_iter().find_map(|(name, field)| Some((name, field.take().filter(|text| !text.is_empty())?)))
+        fields
+            .into_iter()
+            .find_map(|(name, field)| Some((name, field.take().filter(|text| !text.is_empty())?.into_owned())))
     }
 }
 
@@ -225,4 +259,42 @@ impl RawUsage {
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let text = <&RawValue>::deserialize(deserializer)?.get();
     Ok(if text == "null" { None } else { serde_json::from_str(text).ok() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn said(data: &str, expected: Option<&str>) {
+        let choice = Chunk::read(data).unwrap().unwrap().choice;
+        let delta = choice.and_then(|choice| choice.delta.or(choice.message));
+        assert_eq!(delta.map(|mut delta| delta.text()).as_deref(), expected, "{data}");
+    }
+
+    #[test]
+    fn fields_of_other_types_are_absent_and_the_rest_counts() {
+        let choice = r#"{"delta":{"content":"Hi","refusal":7,"reasoning":{"a":[1]},"tool_calls":"x"}}"#;
+        for odd in ["null", "true", "-1", "2.5", "[[{}],1]", "{\"a\":{\"b\":[]}}"] {
+            said(&format!(r#"{{"id":{odd},"model":{odd},"usage":{odd},"choices":[{choice},{odd}]}}"#), Some("Hi"));
+            said(&format!(r#"{{"choices":[{odd}]}}"#), None);
+            said(&format!(r#"{{"choices":{odd}}}"#), None);
+        }
+        said(r#"{"choices":[{"delta":null,"message":{"content":"Hi"}}]}"#, Some("Hi"));
+        said(r#"{"choices":[{"delta":{"content":"Hi"},"message":null}]}"#, Some("Hi"));
+        said(r#"{"choices":[]}"#, None);
+    }
+
+    #[test]
+    fn escapes_are_read() {
+        let chunk = Chunk::read(r#"{"id":"a\nb","choices":[{"finish_reason":"s\u0074op"}]}"#).unwrap().unwrap();
+        assert_eq!(chunk.id.as_deref(), Some("a\nb"));
+        assert_eq!(chunk.choice.unwrap().finish_reason.as_deref(), Some("stop"));
+    }
+
+    #[test]
+    fn what_is_no_object_says_nothing_and_what_is_no_json_is_an_error() {
+        assert!(Chunk::read("7").unwrap().is_none());
+        assert!(Chunk::read(r#"{"choices":[{"delta":"#).is_err());
+    }
 }

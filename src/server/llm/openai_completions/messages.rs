@@ -1,13 +1,15 @@
 //! Native messages as chat messages.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use serde_json::Value;
 
 use crate::app::native::message::{ImageBlock, KnownBlock, ThinkingBlock};
-use crate::app::native::{AssistantMessage, Block, Content, Message, ToolCall, ToolResultMessage};
-use crate::server::llm::Request;
+use crate::app::native::{self, AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use crate::server::llm::catalog::Model;
-use crate::server::llm::{js, replay};
+use crate::server::llm::js;
 
+use super::chat::{Answer, Call, Chat, Content, Part};
 use super::details::Details;
 use super::quirks::Quirks;
 
@@ -16,17 +18,21 @@ const REASONING_FIELDS: [&str; 3] = ["reasoning", "reasoning_content", "reasonin
 /// Stands between a tool's result and a user's message where a server wants that.
 const BRIDGE: &str = "I have processed the tool results.";
 
-/// The messages of a request, its instructions first.
-pub(super) fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
-    let mut writer = Writer { model: &request.model, quirks, chat: Vec::with_capacity(request.messages.len() + 1) };
-    if !request.system.is_empty() {
-        let role = if request.model.reasoning && quirks.developer_role { "developer" } else { "system" };
-        writer.chat.push(json!({"role": role, "content": request.system}));
+/// What a request says, its instructions (`system`) first; `replayed` is what `model` may read of its messages.
+pub(super) fn messages<'a>(
+    system: &'a str,
+    replayed: &'a [Cow<'a, Message>],
+    model: &'a Model,
+    quirks: &'a Quirks,
+) -> Vec<Chat<'a>> {
+    let mut writer = Writer { model, quirks, chat: Vec::with_capacity(replayed.len() + 1) };
+    if !system.is_empty() {
+        let role = if model.reasoning && quirks.developer_role { "developer" } else { "system" };
+        writer.chat.push(Chat::Said { role, content: system.into() });
     }
-    let replayed = replay::for_model(&request.messages, &request.model, quirks.ids);
-    let mut rest = replayed.as_slice();
+    let mut rest = replayed;
     while let Some((message, after)) = rest.split_first() {
-        rest = match message {
+        rest = match &**message {
             Message::User(user) => {
                 writer.user(&user.content);
                 after
@@ -46,65 +52,63 @@ pub(super) fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
 struct Writer<'a> {
     model: &'a Model,
     quirks: &'a Quirks,
-    chat: Vec<Value>,
+    chat: Vec<Chat<'a>>,
 }
 
-impl Writer<'_> {
-    fn user(&mut self, content: &Content) {
+impl<'a> Writer<'a> {
+    fn user(&mut self, content: &'a native::Content) {
         let content = match content {
-            Content::Text(text) => Value::from(text.as_str()),
-            Content::Blocks(blocks) => blocks.iter().filter_map(part).collect(),
+            native::Content::Text(text) => Content::from(text.as_str()),
+            native::Content::Blocks(blocks) => Content::Parts(blocks.iter().filter_map(part).collect()),
         };
-        if content.as_array().is_none_or(|parts| !parts.is_empty()) {
+        if content != Content::Parts(Vec::new()) {
             self.bridge();
-            self.chat.push(json!({"role": "user", "content": content}));
+            self.chat.push(Chat::Said { role: "user", content });
         }
     }
 
     /// An answer; nothing for one that would be empty.
-    fn assistant(&mut self, message: &AssistantMessage) {
-        let texts = message.content.iter().filter_map(Block::as_text).filter(|text| !text.trim().is_empty());
+    fn assistant(&mut self, message: &'a AssistantMessage) {
         let thoughts: Vec<&ThinkingBlock> = thoughts(message).collect();
-        let calls: Vec<Value> = message.tool_calls().map(call).collect();
-        let details = details(message, &thoughts);
         let readable: Vec<&str> =
             thoughts.iter().map(|block| block.thinking.as_str()).filter(|text| !text.trim().is_empty()).collect();
         let as_text = self.quirks.thinking_as_text && !readable.is_empty();
-        let content = if as_text {
-            let thought = readable.join("\n\n");
-            std::iter::once(thought.as_str()).chain(texts).map(|text| json!({"type": "text", "text": text})).collect()
-        } else {
-            match texts.collect::<String>() {
-                text if text.is_empty() && self.quirks.assistant_after_tool_result => Value::from(""),
-                text if text.is_empty() => Value::Null,
-                text => text.into(),
-            }
-        };
-        if calls.is_empty() && matches!(content.as_str(), Some("")) || calls.is_empty() && content.is_null() {
+        let content = self.answer_content(message, if as_text { &readable } else { &[] });
+        let calls: Vec<Call<'_>> = message.tool_calls().map(call).collect();
+        if calls.is_empty() && matches!(&content, Content::None | Content::Text(Cow::Borrowed(""))) {
             return;
         }
-        let mut chat = Map::new();
-        chat.insert("role".to_owned(), "assistant".into());
-        chat.insert("content".to_owned(), content);
-        if let Some((field, text)) = field(&thoughts, &readable).filter(|_| details.is_none() && !as_text) {
-            chat.insert(field.to_owned(), text.into());
+        let details = details(message, &thoughts);
+        let reasoning = field(&thoughts, &readable).filter(|_| details.is_none() && !as_text);
+        let empty_reasoning = self.quirks.reasoning_content
+            && self.model.reasoning
+            && reasoning.as_ref().is_none_or(|(field, _)| *field != "reasoning_content");
+        self.chat.push(Chat::Answer(Answer { content, reasoning, calls, details, empty_reasoning }));
+    }
+
+    /// The words of an answer, behind its thoughts where these count as words.
+    fn answer_content(&self, message: &'a AssistantMessage, thoughts: &[&str]) -> Content<'a> {
+        let mut texts = message.content.iter().filter_map(Block::as_text).filter(|text| !text.trim().is_empty());
+        if !thoughts.is_empty() {
+            let thought = Part::text(thoughts.join("\n\n"));
+            return Content::Parts(std::iter::once(thought).chain(texts.map(Part::text)).collect());
         }
-        if !calls.is_empty() {
-            chat.insert("tool_calls".to_owned(), calls.into());
+        match (texts.next(), texts.next()) {
+            (None, _) if self.quirks.assistant_after_tool_result => "".into(),
+            (None, _) => Content::None,
+            (Some(only), None) => only.into(),
+            (Some(first), Some(second)) => {
+                Content::Text([first, second].into_iter().chain(texts).collect::<String>().into())
+            }
         }
-        chat.extend(details.map(|details| ("reasoning_details".to_owned(), details)));
-        if self.quirks.reasoning_content && self.model.reasoning {
-            chat.entry("reasoning_content").or_insert_with(|| "".into());
-        }
-        self.chat.push(chat.into());
     }
 
     /// The results that `messages` begin with, and a user's message with their images; returns the messages after them.
-    fn results<'m>(&mut self, messages: &'m [Message]) -> &'m [Message] {
-        let count = messages.iter().take_while(|message| matches!(message, Message::ToolResult(_))).count();
+    fn results(&mut self, messages: &'a [Cow<'a, Message>]) -> &'a [Cow<'a, Message>] {
+        let count = messages.iter().take_while(|message| message.as_tool_result().is_some()).count();
         let (results, rest) = messages.split_at(count);
         let mut images = Vec::new();
-        for result in results.iter().filter_map(Message::as_tool_result) {
+        for result in results.iter().filter_map(|message| message.as_tool_result()) {
             self.chat.push(self.result(result));
             images.extend(result.content.iter().filter_map(|block| match block {
                 Block::Known(KnownBlock::Image(block)) => Some(image(block)),
@@ -113,49 +117,49 @@ impl Writer<'_> {
         }
         if !images.is_empty() {
             self.bridge();
-            let mut content = vec![json!({"type": "text", "text": "Attached image(s) from tool result:"})];
+            let mut content = vec![Part::text("Attached image(s) from tool result:")];
             content.append(&mut images);
-            self.chat.push(json!({"role": "user", "content": content}));
+            self.chat.push(Chat::Said { role: "user", content: Content::Parts(content) });
         }
         rest
     }
 
-    fn result(&self, message: &ToolResultMessage) -> Value {
-        let text = message.text();
+    fn result(&self, message: &'a ToolResultMessage) -> Chat<'a> {
+        let text = match message.content.as_slice() {
+            [only] => Cow::Borrowed(only.as_text().unwrap_or_default()),
+            _ => Cow::Owned(message.text()),
+        };
         let has_images = message.content.iter().any(|block| matches!(block, Block::Known(KnownBlock::Image(_))));
         let content = match text.trim() {
-            "" if has_images => "(see attached image)",
-            "" => "(no tool output)",
-            _ => &text,
+            "" if has_images => "(see attached image)".into(),
+            "" => "(no tool output)".into(),
+            _ => Content::Text(text),
         };
-        let mut chat = json!({"role": "tool", "content": content, "tool_call_id": message.tool_call_id});
-        if self.quirks.tool_result_name && !message.tool_name.is_empty() {
-            chat["name"] = message.tool_name.as_str().into();
-        }
-        chat
+        let name = Some(message.tool_name.as_str()).filter(|name| self.quirks.tool_result_name && !name.is_empty());
+        Chat::Result { role: "tool", content, tool_call_id: &message.tool_call_id, name }
     }
 
     /// Puts an answer between a tool's result and what a user says, where a server wants one.
     fn bridge(&mut self) {
-        let after_result = self.chat.last().is_some_and(|message| message["role"] == "tool");
+        let after_result = matches!(self.chat.last(), Some(Chat::Result { .. }));
         if self.quirks.assistant_after_tool_result && after_result {
-            self.chat.push(json!({"role": "assistant", "content": BRIDGE}));
+            self.chat.push(Chat::Said { role: "assistant", content: BRIDGE.into() });
         }
     }
 }
 
-fn part(block: &Block) -> Option<Value> {
+fn part(block: &Block) -> Option<Part<'_>> {
     match block {
         Block::Known(KnownBlock::Text(block)) => {
-            (!block.text.trim().is_empty()).then(|| json!({"type": "text", "text": block.text}))
+            (!block.text.trim().is_empty()).then(|| Part::text(block.text.as_str()))
         }
         Block::Known(KnownBlock::Image(block)) => Some(image(block)),
         Block::Known(KnownBlock::Thinking(_) | KnownBlock::ToolCall(_)) | Block::Other(_) => None,
     }
 }
 
-fn image(block: &ImageBlock) -> Value {
-    json!({"type": "image_url", "image_url": {"url": format!("data:{};base64,{}", block.mime_type, block.data)}})
+fn image(block: &ImageBlock) -> Part<'static> {
+    Part::image(format!("data:{};base64,{}", block.mime_type, block.data))
 }
 
 fn thoughts(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
@@ -185,7 +189,7 @@ fn field(thoughts: &[&ThinkingBlock], readable: &[&str]) -> Option<(&'static str
 }
 
 /// Providers refuse arguments that are no object, so those that are none go back empty.
-fn call(call: &ToolCall) -> Value {
+fn call(call: &ToolCall) -> Call<'_> {
     let arguments = if call.arguments.is_object() { js::json(&call.arguments) } else { "{}".to_owned() };
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+    Call::new(&call.id, &call.name, arguments)
 }

@@ -3,8 +3,10 @@
 mod answer;
 mod body;
 mod cache;
+mod chat;
 mod chunk;
 mod details;
+mod lenient;
 mod messages;
 mod quirks;
 mod reasoning;
@@ -17,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalog::Model;
 use super::listen::{Answer, Clock, listen};
 use super::transport::{Auth, Call, Transport};
-use super::{Dialect, Request, StreamEvent, js};
+use super::{Dialect, Request, StreamEvent};
 
 use answer::Chat;
 use quirks::Quirks;
@@ -56,6 +58,6 @@ fn call(request: &Request, quirks: &Quirks) -> Call {
         key: request.model.key.clone(),
         auth: Auth::Bearer,
         headers: body::headers(request, quirks),
-        body: js::json(&body::body(request, quirks)).into(),
+        body: body::body(request, quirks).into(),
     }
 }

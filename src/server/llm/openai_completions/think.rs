@@ -31,14 +31,16 @@ pub(super) enum Piece {
 
 impl ThinkTags {
     /// Reads a delta. `reasoned` says that reasoning came in a field of its own: then a lone closing tag is a leftover.
-    pub(super) fn push(&mut self, delta: String, reasoned: bool) -> Vec<Piece> {
-        if self.place == Place::Answer {
-            return vec![Piece::Text(delta)];
-        }
-        self.held += &delta;
+    pub(super) fn push(&mut self, delta: &str, reasoned: bool) -> Vec<Piece> {
+        self.held += delta;
         let mut pieces = Vec::new();
         while self.step(reasoned, &mut pieces) {}
         pieces
+    }
+
+    /// True when all that follows is text as it comes.
+    pub(super) fn are_over(&self) -> bool {
+        self.place == Place::Answer
     }
 
     /// What is held back when nothing follows.
@@ -110,8 +112,7 @@ mod tests {
 
     fn split<'a>(deltas: impl IntoIterator<Item = &'a str>, reasoned: bool) -> (String, String) {
         let mut tags = ThinkTags::default();
-        let mut pieces: Vec<Piece> =
-            deltas.into_iter().flat_map(|delta| tags.push(delta.to_owned(), reasoned)).collect();
+        let mut pieces: Vec<Piece> = deltas.into_iter().flat_map(|delta| tags.push(delta, reasoned)).collect();
         pieces.extend(tags.finish());
         let (mut thinking, mut text) = (String::new(), String::new());
         for piece in pieces {
@@ -154,8 +155,8 @@ mod tests {
     #[test]
     fn at_most_a_tag_is_held_back() {
         let mut tags = ThinkTags::default();
-        assert_eq!(tags.push("<th".into(), false), []);
-        assert_eq!(tags.push("e".into(), false), [Piece::Text("<the".into())]);
-        assert_eq!(tags.push("<think>".into(), false), [Piece::Text("<think>".into())]);
+        assert_eq!(tags.push("<th", false), []);
+        assert_eq!(tags.push("e", false), [Piece::Text("<the".into())]);
+        assert_eq!(tags.push("<think>", false), [Piece::Text("<think>".into())]);
     }
 }

@@ -142,8 +142,8 @@ async fn whatever_came_of_a_fault_the_next_request_is_sound_and_says_it_once() {
         let request = Request { messages: to_llm(&record), ..ask_of(model_at(variant.api, "http://nowhere")) };
         let faults = faults_of(&request).await;
         assert!(faults.is_empty(), "{}: {faults:#?}", variant.name);
-        let said =
-            request.messages.iter().filter_map(Message::as_assistant).map(AssistantMessage::text).collect::<String>();
+        let said = request.messages.iter().filter_map(|message| message.as_assistant());
+        let said = said.map(AssistantMessage::text).collect::<String>();
         assert_eq!(said.trim(), text.trim(), "{}", variant.name);
     }
 }

@@ -21,7 +21,7 @@ struct Prompt {
 impl Dialect for Prompt {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
         let answer = self.answers.lock().unwrap().pop_front().unwrap_or_else(|| says_text("Well."));
-        let refused = self.refused.clone();
+        let (refused, request) = (self.refused.clone(), request.into_owned());
         let judged = async move {
             let faults = faults_of(&request).await;
             refused.lock().unwrap().extend(faults);

@@ -1,5 +1,6 @@
 //! One request to a dialect, played to its end: over a socket, or without one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::stream::{self, BoxStream};
@@ -26,15 +27,15 @@ pub(crate) fn model_at(api: Api, url: &str) -> Model {
 }
 
 /// A request of the shortest kind.
-pub(crate) fn ask(provider: &Provider) -> Request {
+pub(crate) fn ask(provider: &Provider) -> Request<'static> {
     ask_of(model(Api::OpenAiCompletions, provider))
 }
 
-pub(crate) fn ask_of(model: Model) -> Request {
+pub(crate) fn ask_of(model: Model) -> Request<'static> {
     Request {
         model,
         system: String::new(),
-        messages: vec![Message::user("Hi", 0)],
+        messages: vec![Cow::Owned(Message::user("Hi", 0))],
         tools: Vec::new(),
         session: String::new(),
         options: Options::default(),
@@ -92,7 +93,7 @@ async fn beat(bytes: &'static str) -> std::io::Result<Vec<u8>> {
 /// Runs one request to its end; `abort` is a recorded selector of the moment to cancel.
 pub(crate) async fn play(
     dialect: &dyn Dialect,
-    request: Request,
+    request: Request<'_>,
     provider: &Provider,
     abort: Option<&Value>,
 ) -> Vec<StreamEvent> {
@@ -111,7 +112,7 @@ pub(crate) async fn play(
 }
 
 /// Runs one request to its end without a socket; `abort` is a recorded selector of the moment to cancel.
-pub(crate) async fn hear(dialect: &dyn Dialect, request: Request, abort: Option<&Value>) -> Vec<StreamEvent> {
+pub(crate) async fn hear(dialect: &dyn Dialect, request: Request<'_>, abort: Option<&Value>) -> Vec<StreamEvent> {
     let cancel = CancellationToken::new();
     follow(dialect.stream(request, cancel.clone()), &cancel, abort).await
 }

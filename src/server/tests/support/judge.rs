@@ -19,7 +19,7 @@ pub(crate) const LONG_ID: &str = "a long id";
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// What is wrong with `request` in either API.
-pub(crate) async fn faults_of(request: &Request) -> Vec<String> {
+pub(crate) async fn faults_of(request: &Request<'_>) -> Vec<String> {
     let mut faults = Vec::new();
     for api in [Api::OpenAiCompletions, Api::AnthropicMessages] {
         let model = Model { api, base_url: "http://nowhere".to_owned(), ..request.model.clone() };
@@ -29,7 +29,7 @@ pub(crate) async fn faults_of(request: &Request) -> Vec<String> {
 }
 
 /// The body that the dialect of a request's model sends for it.
-pub(crate) async fn body_of(request: Request) -> Value {
+pub(crate) async fn body_of(request: Request<'_>) -> Value {
     let body = Arc::new(Mutex::new(Value::Null));
     let seen = body.clone();
     let respond = move |call: &Call| {

@@ -26,7 +26,7 @@ pub(crate) struct Hand {
 
 /// A request that waits for its answer. Dropped without an end, it is a provider that has gone silent.
 pub(crate) struct Asked {
-    pub(crate) request: Request,
+    pub(crate) request: Request<'static>,
     pub(crate) cancel: CancellationToken,
     message: AssistantMessage,
     started: bool,
@@ -178,7 +178,7 @@ impl Asked {
 
     /// The texts of the request's messages, each with its role.
     pub(crate) fn texts(&self) -> Vec<String> {
-        self.request.messages.iter().map(line).collect()
+        self.request.messages.iter().map(|message| line(message)).collect()
     }
 
     fn step(&mut self, event: AssistantEvent, whole: bool) {
@@ -225,6 +225,7 @@ impl Dialect for Driven {
         // Kept, so that a silent provider does not look like one that has hung up.
         let held = events.clone();
         if !cancel.is_cancelled() {
+            let request = request.into_owned();
             let asked = Asked { request, cancel: cancel.clone(), message: message.clone(), started: false, events };
             let _ = self.asked.send(asked);
         }

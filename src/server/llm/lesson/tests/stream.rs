@@ -1,13 +1,15 @@
 //! The dialect: its events, its pace and its end.
 
+use std::borrow::Cow;
+
 use futures::StreamExt;
 
 use super::*;
 use crate::server::llm::options::Options;
 
-fn request(first: &str) -> Request {
+fn request(first: &str) -> Request<'static> {
     let chat = Chat::new(first);
-    let (messages, tools) = (chat.messages.clone(), chat.tools());
+    let (messages, tools) = (chat.messages.iter().cloned().map(Cow::Owned).collect(), chat.tools());
     let (session, options) = (String::new(), Options::default());
     Request { model: Lesson::model(), system: "Teach.".to_owned(), messages, tools, session, options }
 }
