@@ -186,9 +186,30 @@ fn Handoff(assessment: crate::app::native::marker::Assessment) -> impl IntoView 
     .into_any()
 }
 
+/// What a background job brought, or that it brought nothing.
 #[component]
 fn SteerView(steer: Steer) -> impl IntoView {
-    view! { <p class="quiet"><b>{steer.kind}</b>" "{steer.outcome}": "{steer.summary}</p> }
+    let kind = match steer.kind.as_str() {
+        "research" => "Research".to_owned(),
+        "pdf" => "PDF".to_owned(),
+        "demo" => "Demo".to_owned(),
+        "visual" => "Picture".to_owned(),
+        _ => steer.kind,
+    };
+    let is_failed = steer.outcome == "failed";
+    let outcome = match steer.outcome.as_str() {
+        "done" => String::new(),
+        "failed" => ": failed".to_owned(),
+        "aborted" => ": stopped".to_owned(),
+        other => format!(": {other}"),
+    };
+    view! {
+        <section class="card steer" class:failed=is_failed aria-label="From the background">
+            <h2>{format!("{kind}{outcome}")}</h2>
+            <p dir="auto">{steer.summary}</p>
+        </section>
+    }
+    .into_any()
 }
 
 fn notice_words(notice: Notice) -> String {

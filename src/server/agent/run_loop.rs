@@ -56,6 +56,14 @@ pub trait Sink: Send {
     /// record has it. Comes before the call's end is emitted.
     async fn keep(&mut self, _nth: usize, _outcome: &[Message]) {}
 
+    /// Puts a steer into the record; its events follow. False when it waits no more, and is left out.
+    ///
+    /// # Errors
+    /// `Halted` when the record refused.
+    async fn deliver(&mut self, _steer: &Message) -> Result<bool, Halted> {
+        Ok(true)
+    }
+
     /// Puts messages that belong together into the record at once; their events follow.
     ///
     /// # Errors
@@ -73,7 +81,7 @@ pub struct Halted(pub String);
 /// Messages that wait to join a running lesson at its next turn boundary.
 #[async_trait]
 pub trait Steering: Send + Sync {
-    /// Only looks; a message counts as delivered with its `message_end`.
+    /// Only looks; a message waits until the sink has delivered it.
     async fn poll(&self) -> Vec<Message>;
 }
 
@@ -129,11 +137,13 @@ impl Run<'_> {
     async fn turns(&mut self) -> Result<(), Halted> {
         let mut cut = cut_batch(&self.context.record);
         // Nothing comes between a call and its result.
-        let mut steers = if cut.is_some() { Vec::new() } else { self.config.steering.poll().await };
+        let mut steers = if cut.is_some() { Vec::new() } else { self.waiting().await };
         let mut onward = Onward::Reply;
         for turn in 1.. {
             for steer in std::mem::take(&mut steers) {
-                self.add(steer).await?;
+                if self.sink.deliver(&steer).await? {
+                    self.add(steer).await?;
+                }
             }
             if matches!(onward, Onward::Again) {
                 self.mark(Marker::Notice { kind: NoticeKind::EmptyAnswer }).await?;
@@ -145,7 +155,7 @@ impl Run<'_> {
             if matches!(onward, Onward::Stop) {
                 return Ok(());
             }
-            steers = self.config.steering.poll().await;
+            steers = self.waiting().await;
             if matches!(onward, Onward::Done) && steers.is_empty() {
                 return Ok(());
             }
@@ -158,6 +168,11 @@ impl Run<'_> {
             self.sink.emit(AgentEvent::TurnStart).await?;
         }
         Ok(())
+    }
+
+    /// The steers that join at this boundary. Those of a run that is stopped wait for the next one.
+    async fn waiting(&mut self) -> Vec<Message> {
+        if self.cancel.is_cancelled() { Vec::new() } else { self.config.steering.poll().await }
     }
 
     async fn turn(&mut self) -> Result<Onward, Halted> {

@@ -16,7 +16,7 @@ use crate::app::native::{
 };
 use crate::app::transcript::scan::next::{next, pending};
 use crate::server::clock::now_ms;
-use crate::server::store::{Acceptance, Decision, Offer};
+use crate::server::store::{Acceptance, Decision, Offer, Wakes};
 
 /// Bytes that the id of an input may have.
 const LONGEST_ID: usize = 200;
@@ -52,6 +52,7 @@ impl Runs {
                 input_id: input_id.clone(),
                 run_id: uuid::Uuid::now_v7().simple().to_string(),
                 now,
+                wakes: Wakes::Free,
                 decide: Box::new(move |record| decide(record, &input, now)),
             }
         };

@@ -46,12 +46,13 @@ impl Runs {
         .await
     }
 
-    /// Undoes the deletion of a chat.
+    /// Undoes the deletion of a chat; what came for it meanwhile is taken now.
     ///
     /// # Errors
     /// `not-found` or `storage`.
     pub async fn restore_chat(&self, chat: &str) -> Result<(), ErrorBody> {
-        self.inner.store.restore_chat(chat).await.map_err(refused)
+        self.inner.store.restore_chat(chat).await.map_err(refused)?;
+        self.steered(chat).await
     }
 
     /// Removes for good what was deleted more than seven days before `now` (Unix time in ms); tells how many chats.

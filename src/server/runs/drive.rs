@@ -9,13 +9,14 @@ use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::Feed;
+use super::steer::Waiting;
 use super::{Runs, before};
 use crate::app::native::marker::NoticeKind;
 use crate::app::native::view::Next;
 use crate::app::native::{AgentEvent, ErrorBody, ErrorKind, Marker, Message, Seq, Stored};
 use crate::app::transcript::scan::next::next;
 use crate::app::transcript::scan::phase::phase;
-use crate::server::agent::{Config, Context, Halted, Sink, Steering, run_loop};
+use crate::server::agent::{Config, Context, Halted, Sink, run_loop};
 use crate::server::clock::now_ms;
 use crate::server::store::{Claimed, Outcome, Store, StoreError};
 use crate::server::teaching::role;
@@ -88,7 +89,7 @@ impl Runs {
         let config = Config {
             model: self.inner.models.model.clone(),
             dialect: self.inner.models.dialect.clone(),
-            steering: Arc::new(NoSteers),
+            steering: Arc::new(Waiting { store: store.clone(), chat: start.chat.clone() }),
             max_turns: MAX_TURNS,
             session: start.chat.clone(),
             options: self.inner.models.options.clone(),
@@ -163,6 +164,8 @@ impl Runs {
             }
         } else if let Some(start) = self.hand_off(feed, chat, ended).await {
             return Some(start);
+        } else if let Some(start) = self.wake(feed, chat).await {
+            return Some(start);
         }
         feed.publish(AgentEvent::TurnSettled, None);
         None
@@ -191,23 +194,13 @@ impl Runs {
     }
 }
 
-/// Nothing waits to join a run: there are no jobs yet.
-struct NoSteers;
-
-#[async_trait]
-impl Steering for NoSteers {
-    async fn poll(&self) -> Vec<Message> {
-        Vec::new()
-    }
-}
-
 /// Stores what a run says, then publishes it.
 pub(super) struct RunSink {
     pub(super) store: Store,
     pub(super) feed: Arc<Feed>,
     pub(super) chat: String,
     pub(super) run: String,
-    /// Positions of messages that are in the record before their events: prompts, and results with their markers.
+    /// Positions of messages that are in the record before their events: prompts, steers, and results with their markers.
     pub(super) echoes: VecDeque<Seq>,
     /// Position of the last answer.
     pub(super) answer: Seq,
@@ -247,6 +240,14 @@ impl Sink for RunSink {
         if let Err(error) = self.store.keep_outcome(&self.chat, &self.run, &outcome).await {
             tracing::error!(%error, chat = self.chat, "a result was not kept");
         }
+    }
+
+    async fn deliver(&mut self, steer: &Message) -> Result<bool, Halted> {
+        let Message::Custom(steer) = steer else { return Ok(false) };
+        let place = self.store.deliver(&self.chat, &self.run, &steer.id, now_ms()).await;
+        let place = place.map_err(|error| Halted(error.to_string()))?;
+        self.echoes.extend(place);
+        Ok(place.is_some())
     }
 
     async fn store(&mut self, messages: &[Message]) -> Result<(), Halted> {

@@ -9,6 +9,7 @@ mod delete;
 mod drive;
 mod feed;
 mod recover;
+mod steer;
 mod stop;
 mod view;
 

@@ -28,8 +28,8 @@ const STOPPED: &str = "Stopped.";
 const TOGETHER: usize = 16;
 
 impl Runs {
-    /// Mends what the process before left open, and lets its runs go on, a few at a time. Called once, before requests are
-    /// taken; a chat whose record cannot be read is left as it is.
+    /// Mends what the process before left open, lets its runs go on, and wakes the chats for which steers wait, a few at a
+    /// time. Called once, before requests are taken; a chat whose record cannot be read is left as it is.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -38,8 +38,9 @@ impl Runs {
         futures::stream::iter(claims)
             .map(|claim| async move { self.resume(&claim).await })
             .buffered(TOGETHER)
-            .try_collect()
-            .await
+            .try_collect::<()>()
+            .await?;
+        self.wake_all().await
     }
 
     async fn resume(&self, claim: &Claim) -> Result<(), StoreError> {

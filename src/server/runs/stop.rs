@@ -5,7 +5,7 @@ use super::accept::{STOPPED, announcement, close_all};
 use super::feed::Feed;
 use crate::app::native::{ErrorBody, Stored};
 use crate::server::clock::now_ms;
-use crate::server::store::{Acceptance, Decision, Offer};
+use crate::server::store::{Acceptance, Decision, Offer, Wakes};
 
 /// What a stop met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,8 @@ pub enum Stopped {
 }
 
 impl Runs {
-    /// Stops the chat's run, or closes its pending questions; twice is as good as once.
+    /// Stops the chat's run, or closes its pending questions; twice is as good as once. Nothing starts by itself until the
+    /// learner's next input, whatever the stop has met.
     ///
     /// # Errors
     /// `not-found` or `storage`.
@@ -54,6 +55,7 @@ impl Runs {
             input_id: None,
             run_id: String::new(),
             now,
+            wakes: Wakes::Held,
             decide: Box::new(move |record| Ok(Decision { append: close_all(record, STOPPED, now), run: false })),
         };
         match self.offer(feed, offer).await? {

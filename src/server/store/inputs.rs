@@ -14,6 +14,15 @@ pub struct Decision {
     pub run: bool,
 }
 
+/// What an input means for the runs that the server starts by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// The learner is at work: steers that wait may wake the chat.
+    Free,
+    /// A stop: nothing starts by itself until the learner's next input.
+    Held,
+}
+
 /// Decides about an input; a refusal changes nothing.
 pub type Decide = Box<dyn FnOnce(&[Stored]) -> Result<Decision, ErrorBody> + Send + Sync>;
 
@@ -26,6 +35,7 @@ pub struct Offer {
     pub run_id: String,
     /// Unix time in ms.
     pub now: i64,
+    pub wakes: Wakes,
     pub decide: Decide,
 }
 
@@ -64,6 +74,11 @@ async fn accept(connection: &mut SqliteConnection, offer: Offer) -> Result<Resul
         Err(refusal) => return Ok(Err(refusal)),
     };
     let appended = messages::append_all(connection, &offer.chat, decision.append, offer.now).await?;
+    sqlx::query("UPDATE chats SET held = ?2 WHERE id = ?1 AND held <> ?2")
+        .bind(&offer.chat)
+        .bind(offer.wakes == Wakes::Held)
+        .execute(&mut *connection)
+        .await?;
     if decision.run {
         runs::insert(connection, &offer.chat, &offer.run_id, offer.now).await?;
     }

@@ -122,7 +122,12 @@ pub(super) async fn append_all(
 }
 
 /// Appends a message's JSON at the next position.
-async fn insert(connection: &mut SqliteConnection, chat: &str, body: &str, now: i64) -> Result<Seq, StoreError> {
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    chat: &str,
+    body: &str,
+    now: i64,
+) -> Result<Seq, StoreError> {
     let seq: u32 = sqlx::query_scalar(
         "INSERT INTO messages (chat, seq, body)
          SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2 FROM messages WHERE chat = ?1 RETURNING seq",

@@ -7,6 +7,7 @@ mod checkpoints;
 mod inputs;
 mod messages;
 mod runs;
+mod steers;
 mod writer;
 
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,7 +18,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSy
 
 pub use chats::ChatRow;
 pub use checkpoints::{Mend, Mended, Onward, OpenMessage, Outcome, Remains};
-pub use inputs::{Acceptance, Decide, Decision, Offer};
+pub use inputs::{Acceptance, Decide, Decision, Offer, Wakes};
 pub use runs::{Claim, Claimed};
 use writer::Writer;
 

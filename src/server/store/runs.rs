@@ -102,12 +102,28 @@ impl Store {
         self.change("UPDATE runs SET tries = 0", []).await
     }
 
-    /// Keeps that the learner has stopped a run, so that it does not go on after a crash.
+    /// Keeps that the learner has stopped a run, so that it does not go on after a crash, and that nothing starts by itself
+    /// after it. The stop of a run that another one has followed already says nothing of that one.
     ///
     /// # Errors
     /// When the write is not kept.
     pub async fn mark_stopped(&self, chat: &str, run: &str) -> Result<(), StoreError> {
-        self.change("UPDATE runs SET stopped = 1 WHERE chat = ? AND id = ?", [chat, run]).await
+        let (chat, run) = (chat.to_owned(), run.to_owned());
+        self.writer
+            .write(move |connection| {
+                Box::pin(async move {
+                    if holder(connection, &chat).await?.is_some_and(|holder| holder != run) {
+                        return Ok(());
+                    }
+                    for statement in
+                        ["UPDATE runs SET stopped = 1 WHERE chat = ?", "UPDATE chats SET held = 1 WHERE id = ?"]
+                    {
+                        sqlx::query(statement).bind(&chat).execute(&mut *connection).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
     }
 
     /// Counts one more resumption of a run, before it starts.

@@ -28,10 +28,10 @@ use crate::support::judge::faults_of;
 use crate::support::model::{catalog_model, line};
 
 /// `(id, name, arguments)`.
-type ScriptedCall = (&'static str, &'static str, Value);
+pub(crate) type ScriptedCall<'a> = (&'a str, &'a str, Value);
 
 /// The answers of a whole lesson, in order: a text and calls.
-fn lesson() -> Vec<(&'static str, Vec<ScriptedCall>)> {
+fn lesson() -> Vec<(&'static str, Vec<ScriptedCall<'static>>)> {
     let assessment = json!({"assessment": {"known": [], "shaky": [], "unknown": ["sums"], "goal": "Add."}});
     let block = |id: &str| json!({"id": id, "title": id, "objective": "Know it.", "concepts": []});
     let plan = json!({"title": "Sums", "goal": "Add.", "blocks": [block("a"), block("b")]});
@@ -79,7 +79,8 @@ impl Dialect for Script {
     }
 }
 
-fn steps(text: &str, calls: &[ScriptedCall]) -> Vec<AssistantEvent> {
+/// The steps in which a model says a text and makes calls.
+pub(crate) fn steps(text: &str, calls: &[ScriptedCall<'_>]) -> Vec<AssistantEvent> {
     let mut steps = Vec::new();
     if !text.is_empty() {
         steps.push(AssistantEvent::TextStart { content_index: 0 });
@@ -202,7 +203,7 @@ fn played(kills: &[Kill]) -> (Vec<(Seq, Message)>, Shown) {
 }
 
 /// Drops everything that the process does, and waits until its last write is through or rolled back.
-fn die(process: Runtime, dir: &TempDir) {
+pub(crate) fn die(process: Runtime, dir: &TempDir) {
     process.shutdown_timeout(Duration::from_secs(10));
     let after = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     after.block_on(async {

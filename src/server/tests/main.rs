@@ -11,6 +11,7 @@
 //! - `killed`: a lesson whose process is killed at any event, again and again.
 //! - `endings`: how the real binary ends, and which data it refuses.
 //! - `durability`: what the record survives: full disks, damaged rows, torn logs.
+//! - `steers`: results of jobs on their way into a lesson.
 //! - `guard`: who is let in.
 //! - `reference`: dialects and loop against the cases of the reference packages.
 //! - `faults`: the dialects against faults that were reported in public.
@@ -45,6 +46,7 @@ mod repair;
 mod replay;
 mod run_loop;
 mod signatures;
+mod steers;
 mod support;
 mod tidy;
 mod transport;

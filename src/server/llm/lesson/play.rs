@@ -7,7 +7,7 @@ use crate::app::native::question::{ASK, QUIZ};
 use crate::app::native::{Block, Message};
 use crate::server::llm::ToolSpec;
 
-use super::history::History;
+use super::history::{History, Job};
 use super::plan::{Course, Planner};
 use super::probe;
 use super::shelf::Packs;
@@ -23,7 +23,23 @@ pub fn play(packs: &Packs, messages: &[impl Borrow<Message>], tools: &[ToolSpec]
     let tools: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let history = History::read(messages);
     let made = history.calls().count();
-    next(packs, &history, &tools).into_blocks(made)
+    let arrived = arrived(&history);
+    let step = if !arrived.is_empty() && history.is_quiet() {
+        Step::thinking("The learner has the word. I only say what came from the background.")
+    } else {
+        next(packs, &history, &tools)
+    };
+    step.say_first(arrived).into_blocks(made)
+}
+
+/// A sentence on each background job that has ended; the lesson goes on where it was.
+fn arrived(history: &History<'_>) -> String {
+    let sentences = history.ended_jobs().map(|Job { kind, outcome }| match outcome.as_str() {
+        "done" => format!("The result of the {kind} in the background is there: you find it above."),
+        "aborted" => format!("The {kind} in the background was stopped."),
+        _ => format!("The {kind} in the background did not work out. The lesson does not need it."),
+    });
+    sentences.collect::<Vec<_>>().join(" ")
 }
 
 fn next(packs: &Packs, history: &History<'_>, tools: &[&str]) -> Step {

@@ -52,7 +52,7 @@ pub(super) fn chosen<'p>(packs: &'p Packs, history: &History<'_>) -> Option<&'p 
                 is_settled = true;
                 None
             }
-            Entry::Hint | Entry::Objection | Entry::Aside | Entry::Said => None,
+            Entry::Hint | Entry::Objection | Entry::Steer(_) | Entry::Aside | Entry::Said => None,
         };
         chosen = found.or(chosen);
     }

@@ -32,6 +32,14 @@ impl Step {
         self.say(text.unwrap_or_default())
     }
 
+    /// Says this before everything else; an empty text is left out.
+    pub(super) fn say_first(mut self, text: String) -> Self {
+        if !text.is_empty() {
+            self.paragraphs.insert(0, text);
+        }
+        self
+    }
+
     /// Adds a paragraph when there is none yet.
     pub(super) fn or_say(self, text: &str) -> Self {
         if self.paragraphs.is_empty() { self.say(text) } else { self }

@@ -12,6 +12,7 @@ use super::client::Client;
 use super::house::{House, Moment};
 use super::learner::Learner;
 use super::ledger::Fault;
+use super::producer::produce;
 use super::tear;
 
 /// How much is played.
@@ -68,7 +69,11 @@ pub(super) async fn run(house: Arc<House>, size: Size, between: Between) {
         Ok(took) => took,
         Err(words) => return house.ledger.fault(Fault::Stuck, words),
     };
-    let class = Class::begin(&house, size, &mut rng);
+    let mut class = Class::begin(&house, size, &mut rng);
+    // What is torn off may be a steer that nobody knows of any more.
+    if between == Between::Nothing {
+        class.learners.spawn(produce(house.clone(), rng.random(), class.no_more.clone()));
+    }
     while house.ledger.figures().kills < size.kills {
         strike(&house, Strike::draw(&mut rng, size.life), start).await;
         match between {

@@ -1,6 +1,7 @@
 //! A learner who takes one lesson after the other through every fall of the server, and does what the chat asks for.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use learnharness::app::native::plan::BlockStatus;
 use learnharness::app::native::question::{Quiz, QuizKind};
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Client, Gone};
-use super::ledger::Fault;
+use super::ledger::{Fault, arrived};
 use super::reader::{Ended, Reader};
 use super::watcher::{updates, watch};
 
@@ -79,7 +80,11 @@ impl Learner {
             if ended == Ended::Gone {
                 return Err(self.gone(lesson));
             }
-            let Some(input) = self.choose(lesson) else { return Ok(()) };
+            let input = match self.choose(lesson) {
+                Some(input) => input,
+                None if self.has_all_steers(lesson).await => return Ok(()),
+                None => say("Go on."),
+            };
             if self.send(lesson, &input).await.is_err() {
                 return Err(self.gone(lesson));
             }
@@ -87,6 +92,17 @@ impl Learner {
         let stands = self.client.describe(&lesson.chat).await;
         self.fault(lesson, &format!("no end after {MOVES} moves: {stands}"));
         Err(Gone)
+    }
+
+    /// True when no steer waits for the lesson that is over; from now on none is written for it.
+    async fn has_all_steers(&self, lesson: &Lesson) -> bool {
+        let steers = loop {
+            match self.client.house.ledger.no_more_steers(&lesson.chat) {
+                Some(steers) => break steers,
+                None => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        };
+        arrived(&lesson.reader.live.record).len() == steers
     }
 
     /// Our own hands may have taken the chat away; else it must not be gone.

@@ -35,6 +35,7 @@ pub(super) struct Figures {
     pub(super) recovered: u32,
     pub(super) inputs: u32,
     pub(super) published: u32,
+    pub(super) steers: u32,
     pub(super) refused: u32,
     pub(super) retries: u32,
     pub(super) chats: u32,
@@ -68,9 +69,23 @@ struct Chat {
     /// The record at the last look.
     record: Vec<Arc<str>>,
     sightings: Vec<Sighting>,
+    /// Ids of the steers that were written, in order; the last one may be on its way.
+    steers: Vec<String>,
+    steering: Steering,
     over: bool,
     /// Our own hands have taken it from the record.
     taken: bool,
+}
+
+/// Whether steers are written for a chat.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Steering {
+    #[default]
+    Open,
+    /// One is on its way.
+    Busy,
+    /// There are to be no more.
+    Over,
 }
 
 #[derive(Clone)]
@@ -188,6 +203,33 @@ impl Ledger {
         }
     }
 
+    /// The id of a steer that is written from now on; none when the chat takes no more.
+    pub(super) fn begin_steer(&self, chat: &str) -> Option<String> {
+        let mut inner = self.lock();
+        let known = inner.chats.get_mut(chat).filter(|chat| chat.steering == Steering::Open)?;
+        known.steering = Steering::Busy;
+        let id = format!("{chat}-{}", known.steers.len());
+        known.steers.push(id.clone());
+        Some(id)
+    }
+
+    /// The last steer of the chat is written.
+    pub(super) fn end_steer(&self, chat: &str) {
+        let mut inner = self.lock();
+        inner.figures.steers += 1;
+        if let Some(chat) = inner.chats.get_mut(chat) {
+            chat.steering = Steering::Open;
+        }
+    }
+
+    /// Lets no more steers be written for the chat, and counts them; none while one is on its way.
+    pub(super) fn no_more_steers(&self, chat: &str) -> Option<usize> {
+        let mut inner = self.lock();
+        let chat = inner.chats.get_mut(chat).filter(|chat| chat.steering != Steering::Busy)?;
+        chat.steering = Steering::Over;
+        Some(chat.steers.len())
+    }
+
     /// One try of an input could not be stored; another one of the same id may have been meanwhile.
     pub(super) fn postpone(&self, chat: &str, token: &str, outcome: Outcome) {
         let mut inner = self.lock();
@@ -279,6 +321,11 @@ impl Ledger {
         );
         let refused = |token: &str| self.outcome(chat, token) == Some(Outcome::Refused);
         faults.extend(known.chat.inputs.iter().flat_map(|sent| sent.faults(&record, refused)));
+        let steers = arrived(&record);
+        // One more may have been written since we asked what is known.
+        if !steers.iter().zip(&known.chat.steers).all(|(there, written)| there == written) {
+            faults.push((Fault::Doubled, format!("the steers are {steers:?}, and not {:?}", known.chat.steers)));
+        }
         faults.extend(doubled(&record).into_iter().map(|words| (Fault::Doubled, words)));
         for (fault, words) in faults {
             self.fault(fault, format!("{chat}: {words}"));
@@ -290,9 +337,13 @@ impl Ledger {
         }
     }
 
-    /// Holds the text that readers had seen against the record.
+    /// Holds the text that readers had seen, and all steers that were written, against the record at its end.
     pub(super) fn audit_text(&self, chat: &str, shown: &Shown) {
         let record: Vec<Stored> = shown.messages.iter().filter_map(Row::read).collect();
+        let written = self.lock().chats.get(chat).map(|chat| chat.steers.clone()).unwrap_or_default();
+        if arrived(&record) != written {
+            self.fault(Fault::Lost, format!("{chat}: the steers are {:?}, and not {written:?}", arrived(&record)));
+        }
         let sightings = self.lock().chats.get_mut(chat).map(|chat| std::mem::take(&mut chat.sightings));
         let mut lost = BTreeMap::new();
         for sighting in sightings.unwrap_or_default() {
@@ -390,6 +441,17 @@ impl Sent {
         };
         found.contains(&self.token)
     }
+}
+
+/// The ids of the steers in a record.
+pub(super) fn arrived(record: &[Stored]) -> Vec<String> {
+    let ids = record.iter().filter_map(|stored| match &stored.message {
+        Message::Custom(custom) if matches!(Marker::read(custom), Some(Marker::Steer { .. })) => {
+            Some(custom.id.clone())
+        }
+        Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) | Message::Custom(_) => None,
+    });
+    ids.collect()
 }
 
 /// What stands in a record twice without any look at what was told.
@@ -529,6 +591,27 @@ mod tests {
             ledger.publish(0, "chat", Seq(1), &user("Ho").to_string());
         };
         check(&json!([user("Hi")]), others, &[Fault::Doubled]);
+    }
+
+    #[test]
+    fn every_steer_is_there_once_and_in_its_order() {
+        let steer = |nth: u32| {
+            let details = json!({"jobId": "j", "kind": "demo", "outcome": "done", "summary": "s"});
+            json!({"role": "custom", "customType": "steer", "content": "", "details": details, "id": format!("chat-{nth}")})
+        };
+        let told = |ledger: &Ledger| {
+            for _ in 0..2 {
+                ledger.begin_steer("chat").unwrap();
+                assert_eq!(ledger.no_more_steers("chat"), None);
+                ledger.end_steer("chat");
+            }
+            assert_eq!(ledger.no_more_steers("chat"), Some(2));
+            assert_eq!(ledger.begin_steer("chat"), None);
+        };
+        check(&json!([steer(0), steer(1)]), told, &[]);
+        check(&json!([steer(0)]), told, &[Fault::Lost]);
+        check(&json!([steer(1), steer(0)]), told, &[Fault::Doubled]);
+        check(&json!([steer(0), steer(0), steer(1)]), told, &[Fault::Doubled]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! by itself.
 //!
 //! - [`house`] is a server with its data, [`campaign`] the kills and restarts, [`disk`] and [`tear`] what else may befall data;
+//! - [`producer`] is another process, which writes steers into the data;
 //! - [`learner`], [`watcher`] and [`reader`] are its clients, who speak HTTP through [`client`];
 //! - [`ledger`] is what they saw and were told, held against the record after every restart;
 //! - [`teacher`] and [`wire`] are the provider behind the server, who judges every request.
@@ -14,6 +15,7 @@ mod disk;
 mod house;
 mod learner;
 mod ledger;
+mod producer;
 mod reader;
 mod teacher;
 mod tear;
@@ -54,7 +56,7 @@ async fn a_server_that_is_killed_and_started_again_loses_and_doubles_nothing() {
     for api in [Api::OpenAiCompletions, Api::AnthropicMessages] {
         let row = with_provider(api, "killed", size, Between::Nothing, None).await;
         assert!(row.faults.is_empty(), "{:#?}", row.faults);
-        assert!(row.figures.kills >= size.kills && row.figures.published > 0);
+        assert!(row.figures.kills >= size.kills && row.figures.published > 0 && row.figures.steers > 0);
     }
     disk::second(size).await.unwrap();
 }
@@ -183,6 +185,7 @@ impl Row {
             "recovered",
             "inputs",
             "messages",
+            "steers",
             "lost",
             "doubled",
             "invalid",
@@ -202,10 +205,10 @@ impl Row {
     }
 
     fn line(&self) -> String {
-        let Figures { kills, starts, recovered, inputs, published, refused, retries, chats, text_lost, took } =
+        let Figures { kills, starts, recovered, inputs, published, steers, refused, retries, chats, text_lost, took } =
             self.figures;
         let of = |kind: Fault| self.faults.iter().filter(|(fault, _)| *fault == kind).count() as u128;
-        let counts = [kills, starts, recovered, inputs, published].map(u128::from);
+        let counts = [kills, starts, recovered, inputs, published, steers].map(u128::from);
         let faults = [Fault::Lost, Fault::Doubled, Fault::Invalid, Fault::Reader, Fault::Stuck, Fault::Server].map(of);
         let rest = [
             text_lost.as_millis(),

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use super::house::House;
 use super::ledger::Fault;
 
-const DATABASE: &str = "learnharness.db";
+pub(super) const DATABASE: &str = "learnharness.db";
 const LOG: &str = "learnharness.db-wal";
 /// Tears the write-ahead log of a server that is down, or takes it away.
 pub(super) async fn tear(house: &House, rng: &mut StdRng) {

@@ -74,7 +74,10 @@ enum At {
     Never,
     Stop(usize),
     Steer(usize),
+    SteerAndStop(usize),
     Refuse(usize),
+    /// Steers wait no more when they are to be delivered.
+    Withdraw,
 }
 
 /// A record with its mailbox: it keeps what a run says, and makes happen what shall happen.
@@ -157,8 +160,12 @@ impl Sink for Stage {
         match self.at {
             At::Stop(at) if at == number => self.cancel.cancel(),
             At::Steer(at) if at == number => self.mailbox.0.lock().unwrap().push(Message::user("use metres", 0)),
+            At::SteerAndStop(at) if at == number => {
+                self.mailbox.0.lock().unwrap().push(Message::user("use metres", 0));
+                self.cancel.cancel();
+            }
             At::Refuse(at) if at <= number => return Err(Halted("the disk is full".to_owned())),
-            At::Never | At::Stop(_) | At::Steer(_) | At::Refuse(_) => {}
+            At::Never | At::Stop(_) | At::Steer(_) | At::SteerAndStop(_) | At::Refuse(_) | At::Withdraw => {}
         }
         self.events.push(event.clone());
         let AgentEvent::MessageEnd { message } = event else { return Ok(None) };
@@ -169,6 +176,13 @@ impl Sink for Stage {
         let seq = Seq(u32::try_from(self.record.len()).unwrap() + 1);
         self.record.push(Stored { seq, message });
         Ok(Some(seq))
+    }
+
+    async fn deliver(&mut self, steer: &Message) -> Result<bool, Halted> {
+        if self.at == At::Withdraw {
+            self.mailbox.0.lock().unwrap().retain(|waiting| waiting != steer);
+        }
+        Ok(self.at != At::Withdraw)
     }
 }
 
@@ -360,6 +374,26 @@ async fn a_steer_that_was_looked_at_and_not_taken_waits_for_the_next_run() {
         let count = stage.lines().iter().filter(|line| *line == "user use metres").count();
         assert_eq!(count, 1, "stopped at {at}: {:#?}", stage.lines());
     }
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_at_the_end_of_its_last_turn_takes_no_steer_and_says_no_more() {
+    let mut undisturbed = Stage::new(At::Never);
+    undisturbed.run("Hi", tools(), &[says_text("Yes.")]).await.unwrap();
+    // `agent_end` is the last event, `turn_end` the one before.
+    let mut stage = Stage::new(At::SteerAndStop(undisturbed.events.len() - 1));
+    stage.run("Hi", tools(), &[says_text("Yes.")]).await.unwrap();
+    assert_eq!(stage.lines(), ["user Hi", "assistant[Stop] Yes."]);
+}
+
+#[tokio::test]
+async fn a_steer_that_waits_no_more_is_neither_shown_nor_said_to_the_model() {
+    let mut stage = Stage::new(At::Withdraw);
+    stage.mailbox.0.lock().unwrap().push(Message::user("use metres", 0));
+    stage.run("Hi", tools(), &[says_text("Yes.")]).await.unwrap();
+    stage.check_grammar(true);
+    assert_eq!(stage.lines(), ["user Hi", "assistant[Stop] Yes."]);
+    assert!(!stage.events.iter().any(|event| serde_json::to_string(event).unwrap().contains("use metres")));
 }
 
 #[tokio::test]

@@ -232,7 +232,8 @@ impl TestApp {
             "SELECT chat || seq || body FROM messages ORDER BY chat, seq",
             "SELECT chat || input_id || accepted FROM inputs ORDER BY 1",
             "SELECT chat || id || tries FROM runs ORDER BY 1",
-            "SELECT id || created || updated FROM chats ORDER BY 1",
+            "SELECT id || created || updated || held FROM chats ORDER BY 1",
+            "SELECT id || chat || body || COALESCE(delivered, '') FROM steers ORDER BY 1",
         ] {
             let rows: Vec<String> = sqlx::query_scalar(query).fetch_all(&pool).await.unwrap();
             dump.push_str(&rows.join("\n"));
