@@ -308,7 +308,7 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::VecDeque;
 
     use futures::stream::BoxStream;
@@ -362,7 +362,7 @@ mod tests {
         }
     }
 
-    fn models() -> Models {
+    pub(in crate::server::runs) fn models() -> Models {
         let model =
             Model { id: "silent".to_owned(), provider: "tests".to_owned(), api: Api::Lesson, ..Model::default() };
         Models { model, dialect: Arc::new(Silent), options: Options::default() }

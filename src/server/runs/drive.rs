@@ -122,6 +122,10 @@ impl Runs {
         if let Err(error) = self.inner.store.release(chat, run).await {
             tracing::error!(%error, chat, run, "a claim could not be released");
         }
+        if !feed.has_started() {
+            // It failed before its first event.
+            feed.publish(AgentEvent::AgentStart, None);
+        }
         feed.publish(AgentEvent::Error(ErrorBody::new(kind, words)), None);
         feed.publish(AgentEvent::AgentEnd { messages: Vec::new() }, None);
         super::stop::announce(feed, notice.into_iter().collect());
@@ -284,6 +288,23 @@ mod tests {
     use futures::poll;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_fails_before_it_began_has_a_start_and_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
+        let runs = Runs::new(store, crate::server::runs::attach::tests::models());
+        let chat = runs.create_chat().await.unwrap();
+        let feed = runs.feed(&chat).await.unwrap();
+        feed.begin("run", Seq::START);
+        let mut live = feed.snapshot().live;
+        runs.give_up(&feed, &chat, "run", ErrorKind::Internal, "for no reason").await;
+        let mut kinds = Vec::new();
+        while let Ok(publication) = live.try_recv() {
+            kinds.push(serde_json::to_value(&publication.event).unwrap()["type"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(kinds, ["agent_start", "error", "agent_end"]);
+    }
 
     #[tokio::test]
     async fn a_claim_is_released_and_the_end_published_in_one_step_for_inputs() {

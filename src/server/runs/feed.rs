@@ -158,6 +158,11 @@ impl Feed {
         self.state().busy
     }
 
+    /// True once the open run's `agent_start` is out.
+    pub(super) fn has_started(&self) -> bool {
+        self.state().tail.as_ref().is_some_and(|tail| tail.started)
+    }
+
     /// The open run's id and its stop.
     pub(super) fn open_run(&self) -> Option<(String, CancellationToken)> {
         self.state().tail.as_ref().map(|tail| (tail.run.clone(), tail.cancel.clone()))

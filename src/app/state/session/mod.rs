@@ -331,8 +331,8 @@ fn offline() -> ErrorBody {
 
 /// What holds for a question that has an answer, in words for the one whose own came too late.
 fn answer_to(record: &[Stored], tool_call_id: &str) -> Option<String> {
-    let results = record.iter().filter_map(|stored| stored.message.as_tool_result());
-    let result = results.filter(|result| result.tool_call_id == tool_call_id).last()?;
+    let mut results = record.iter().filter_map(|stored| stored.message.as_tool_result());
+    let result = results.rfind(|result| result.tool_call_id == tool_call_id)?;
     let graded: Graded = serde_json::from_value(result.details.clone()?).ok()?;
     Some(match graded.verdict {
         Verdict::NotAnswered => "This question was closed without an answer before yours came.".to_owned(),
