@@ -1,14 +1,15 @@
 //! Readers: from a position of the record to now by a valid event sequence, then live.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_stream::stream;
-use futures::Stream;
-use tokio::sync::broadcast::error::RecvError;
+use async_stream::{stream, try_stream};
+use futures::{Stream, StreamExt};
 
+use super::backlog::Missed;
 use super::feed::{Feed, Publication, Snapshot, Tail, to_json};
 use super::{Runs, refused};
+use crate::app::native::event::ToolResultEntry;
 use crate::app::native::view::{Activity, Retry};
 use crate::app::native::{
     AgentEvent, AssistantMessage, ErrorBody, ErrorKind, Message, Seq, Stored, ToolResultMessage, fold,
@@ -77,20 +78,29 @@ impl Runs {
                 yield reader.item(&AgentEvent::Activity(Box::new(activity)));
             }
             loop {
-                match reader.catch_up(&snapshot).await {
-                    Ok(items) => for item in items { yield item },
-                    Err(error) => {
-                        yield reader.item(&AgentEvent::Error(error));
-                        return;
+                let mut failure = None;
+                {
+                    let mut missed = std::pin::pin!(reader.catch_up(&snapshot));
+                    while let Some(item) = missed.next().await {
+                        match item {
+                            Ok(item) => yield item,
+                            Err(error) => failure = Some(error),
+                        }
                     }
                 }
-                if !snapshot.busy {
+                if let Some(error) = failure {
+                    yield reader.item(&AgentEvent::Error(error));
+                    return;
+                }
+                // A reader that stays does not keep what it attached with.
+                let Snapshot { mut live, busy, .. } = snapshot;
+                if !busy {
                     yield reader.item(&AgentEvent::TurnSettled);
                     if !follow { return }
                 }
                 loop {
                     let received = tokio::select! {
-                        received = snapshot.live.recv() => received,
+                        received = live.recv() => received,
                         () = shutdown.cancelled() => return,
                     };
                     match received {
@@ -99,8 +109,8 @@ impl Runs {
                             if !follow && matches!(publication.event, AgentEvent::TurnSettled) { return }
                             if is_gone(&publication.event) { return }
                         }
-                        Err(RecvError::Lagged(_)) => break,
-                        Err(RecvError::Closed) => return,
+                        Err(Missed::Behind) => break,
+                        Err(Missed::Closed) => return,
                     }
                 }
                 snapshot = reader.feed.snapshot();
@@ -134,48 +144,98 @@ struct Seen {
     message: Option<AssistantMessage>,
     /// Another message that has started and not ended for the reader.
     opened: Option<Message>,
-    /// True after a lag: the next update is sent whole.
+    /// True after an attach in the middle of an answer: the next update is sent whole.
     stale: bool,
     retry: Option<Retry>,
-    calls: HashSet<String>,
+    /// Position of the open turn's answer, once its end was sent.
+    answer: Option<Seq>,
+    /// The calls of the open batch.
+    calls: HashMap<String, Call>,
+}
+
+/// How far a call is for the reader.
+#[derive(Clone, Copy)]
+enum Call {
+    Open,
+    Ended,
 }
 
 impl Reader {
-    /// The events from the reader's position to the snapshot.
-    async fn catch_up(&mut self, snapshot: &Snapshot) -> Result<Vec<Item>, ErrorBody> {
+    /// The events from the reader's position to the snapshot. What is in the record comes a page at a time, so that a slow
+    /// reader of a long record holds little of it; the last item is an error when it cannot be read.
+    fn catch_up<'a>(&'a mut self, snapshot: &'a Snapshot) -> impl Stream<Item = Result<Item, ErrorBody>> + Send + 'a {
+        try_stream! {
+            let open = snapshot.tail.as_ref().filter(|tail| tail.started);
+            if let Some(item) = self.end_placeholder(snapshot) { yield item }
+            let is_over = self.seen.run.is_some() && self.seen.run.as_ref() != open.map(|tail| &tail.run);
+            if is_over || self.is_turn_over(open) {
+                while let Some(page) = self.stored(snapshot.position).await? {
+                    for item in page { yield item }
+                }
+                if let Some(item) = self.end_turn().await? { yield item }
+            }
+            if is_over {
+                self.seen = Seen::default();
+                yield self.item(&AgentEvent::AgentEnd { messages: Vec::new() });
+            }
+            if let Some(tail) = open {
+                for item in self.begin(tail) { yield item }
+            }
+            while let Some(page) = self.stored(snapshot.position).await? {
+                for item in page { yield item }
+            }
+            if let Some(item) = self.opened(snapshot) { yield item }
+            if let Some(tail) = open {
+                for item in self.tail(tail) { yield item }
+            }
+        }
+    }
+
+    /// True when the turn that is open for the reader is not the one that is open now.
+    fn is_turn_over(&self, open: Option<&Tail>) -> bool {
+        self.seen.turn && open.is_some_and(|tail| !tail.turn || tail.turns != self.seen.turns)
+    }
+
+    /// The end of the turn that is open for the reader, as the record has it; none when nothing was answered in it.
+    async fn end_turn(&mut self) -> Result<Option<Item>, ErrorBody> {
+        let Some(answer) = self.seen.answer.take().filter(|_| self.seen.turn) else { return Ok(None) };
+        self.seen.turn = false;
+        let before = Seq(answer.0.saturating_sub(1));
+        let mut since = self.store.messages(&self.chat, before).await.map_err(refused)?.into_iter();
+        let Some(Stored { message, .. }) = since.next() else { return Ok(None) };
+        let of_turn = since.map(|stored| stored.message).take_while(|message| message.as_assistant().is_none());
+        let tool_results = of_turn.filter_map(|message| match message {
+            Message::ToolResult(result) => Some(ToolResultEntry::ToolResult(result)),
+            Message::User(_) | Message::Assistant(_) | Message::Custom(_) => None,
+        });
+        Ok(Some(self.item(&AgentEvent::TurnEnd { message, tool_results: tool_results.collect() })))
+    }
+
+    /// The starts of the open run and its turn, as far as the reader has not had them.
+    fn begin(&mut self, tail: &Tail) -> Vec<Item> {
         let mut items = Vec::new();
-        let open = snapshot.tail.as_ref().filter(|tail| tail.started);
-        items.extend(self.end_placeholder(snapshot));
-        if self.seen.run.is_some() && self.seen.run != open.map(|tail| tail.run.clone()) {
-            items.extend(self.stored(snapshot.position).await?);
-            items.push(self.item(&AgentEvent::AgentEnd { messages: Vec::new() }));
-            self.seen = Seen::default();
+        if self.seen.run.is_none() {
+            self.seen.run = Some(tail.run.clone());
+            items.push(self.item(&AgentEvent::AgentStart));
         }
-        if let Some(tail) = open {
-            if self.seen.run.is_none() {
-                self.seen.run = Some(tail.run.clone());
-                items.push(self.item(&AgentEvent::AgentStart));
-            }
-            if self.seen.turns != tail.turns {
-                self.seen.calls.clear();
-            }
-            if tail.turn && (!self.seen.turn || self.seen.turns != tail.turns) {
-                items.push(self.item(&AgentEvent::TurnStart));
-            }
-            (self.seen.turn, self.seen.turns) = (tail.turn, tail.turns);
+        if self.seen.turns != tail.turns {
+            self.seen.calls.clear();
         }
-        items.extend(self.stored(snapshot.position).await?);
-        if let Some((message, seq)) = &snapshot.opened
-            && seq.is_none_or(|seq| seq > self.position)
-            && self.seen.opened.as_ref() != Some(message)
-        {
-            self.seen.opened = Some(message.clone());
-            items.push(self.item(&AgentEvent::MessageStart { message: message.clone() }));
+        if tail.turn && (!self.seen.turn || self.seen.turns != tail.turns) {
+            items.push(self.item(&AgentEvent::TurnStart));
         }
-        if let Some(tail) = open {
-            self.tail(tail, &mut items);
+        (self.seen.turn, self.seen.turns) = (tail.turn, tail.turns);
+        items
+    }
+
+    /// The start of a message that is no answer and has not ended, unless the reader has had it.
+    fn opened(&mut self, snapshot: &Snapshot) -> Option<Item> {
+        let (message, seq) = snapshot.opened.as_ref()?;
+        if seq.is_some_and(|seq| seq <= self.position) || self.seen.opened.as_ref() == Some(message) {
+            return None;
         }
-        Ok(items)
+        self.seen.opened = Some(message.clone());
+        Some(self.item(&AgentEvent::MessageStart { message: message.clone() }))
     }
 
     /// The end of a stand-in for an answer that the reader saw begin: it is never stored, so nothing else ends it.
@@ -188,16 +248,22 @@ impl Reader {
         Some(self.item(&AgentEvent::MessageEnd { message }))
     }
 
-    /// The stored messages between the reader's position and `until`.
-    async fn stored(&mut self, until: Seq) -> Result<Vec<Item>, ErrorBody> {
+    /// The next of the stored messages between the reader's position and `until`; none when it has them all.
+    async fn stored(&mut self, until: Seq) -> Result<Option<Vec<Item>>, ErrorBody> {
         if until <= self.position {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let messages = self.store.messages(&self.chat, self.position).await.map_err(refused)?;
-        let mut items = Vec::new();
-        for Stored { seq, message } in messages.into_iter().take_while(|stored| stored.seq <= until) {
+        let messages = self.store.page(&self.chat, self.position, until).await.map_err(refused)?;
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        let mut items = Vec::with_capacity(2 * messages.len());
+        for Stored { seq, message } in messages {
             let open = match &message {
-                Message::Assistant(_) => self.seen.message.take().is_some(),
+                Message::Assistant(_) => {
+                    self.seen.answer.get_or_insert(seq);
+                    self.seen.message.take().is_some()
+                }
                 message => self.seen.opened.take().as_ref() == Some(message),
             };
             if !open {
@@ -206,38 +272,45 @@ impl Reader {
             self.position = seq;
             items.push(self.item(&AgentEvent::MessageEnd { message }));
         }
-        Ok(items)
+        Ok(Some(items))
     }
 
     /// The wait for the next try, the open message, and the calls of the open batch.
-    fn tail(&mut self, tail: &Tail, items: &mut Vec<Item>) {
+    fn tail(&mut self, tail: &Tail) -> Vec<Item> {
+        let mut items = Vec::new();
         if tail.retry.is_some() && tail.retry != self.seen.retry {
             let activity = Activity { running: true, jobs: None, retry: tail.retry.clone() };
             items.push(self.item(&AgentEvent::Activity(Box::new(activity))));
         }
         self.seen.retry.clone_from(&tail.retry);
+        self.seen.answer = tail.answer;
         if let Some(message) = &tail.message {
             match (&self.seen.message, &tail.step) {
                 (None, _) => {
                     items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+                    self.seen.stale = true;
                 }
                 // The last of the updates that were skipped stands for all of them.
                 (Some(known), Some(step)) if known != message => {
                     items.push(self.item(&AgentEvent::update(step.clone(), Some(message.clone()))));
+                    self.seen.stale = false;
                 }
                 (Some(_), _) => {}
             }
             self.seen.message = Some(message.clone());
-            self.seen.stale = true;
         }
         for call in &tail.calls {
-            if self.seen.calls.insert(call.id.clone()) {
+            let known = self.seen.calls.get(&call.id).copied();
+            if known.is_none() {
                 items.push(self.item(&call.start));
             }
-            if let Some(end) = &call.end {
+            if let (Some(end), None | Some(Call::Open)) = (&call.end, known) {
                 items.push(self.item(end));
             }
+            let call_now = if call.end.is_some() { Call::Ended } else { Call::Open };
+            self.seen.calls.insert(call.id.clone(), call_now);
         }
+        items
     }
 
     /// A live event; none when the reader has its message already.
@@ -255,6 +328,7 @@ impl Reader {
             AgentEvent::TurnStart => {
                 self.seen.turn = true;
                 self.seen.turns += 1;
+                self.seen.answer = None;
             }
             AgentEvent::TurnEnd { .. } => {
                 self.seen.turn = false;
@@ -265,21 +339,24 @@ impl Reader {
                 self.seen.stale = false;
             }
             AgentEvent::MessageStart { message } => self.seen.opened = Some(message.clone()),
-            AgentEvent::MessageEnd { message: Message::Assistant(_) } => self.seen.message = None,
+            AgentEvent::MessageEnd { message: Message::Assistant(_) } => {
+                self.seen.message = None;
+                self.seen.answer = publication.seq;
+            }
             AgentEvent::MessageEnd { .. } => self.seen.opened = None,
             AgentEvent::ToolExecutionStart { tool_call_id, .. } => {
-                self.seen.calls.insert(tool_call_id.clone());
+                self.seen.calls.insert(tool_call_id.clone(), Call::Open);
+            }
+            AgentEvent::ToolExecutionEnd { tool_call_id, .. } => {
+                self.seen.calls.insert(tool_call_id.clone(), Call::Ended);
             }
             AgentEvent::AgentEnd { .. } => self.seen = Seen::default(),
-            AgentEvent::ToolExecutionUpdate { .. }
-            | AgentEvent::ToolExecutionEnd { .. }
-            | AgentEvent::TurnSettled
-            | AgentEvent::Error(_) => {}
+            AgentEvent::ToolExecutionUpdate { .. } | AgentEvent::TurnSettled | AgentEvent::Error(_) => {}
             AgentEvent::Activity(activity) => self.seen.retry.clone_from(&activity.retry),
         }
         self.position = self.position.max(publication.position);
         let settled = matches!(publication.event, AgentEvent::TurnSettled);
-        Some(Item { position: self.position, json: publication.json().to_owned(), settled })
+        Some(Item { position: self.position, json: publication.json.clone(), settled })
     }
 
     /// An update in the reader's form; the whole message where the reader asked for it or lost its place.
@@ -299,7 +376,7 @@ impl Reader {
             let update = AgentEvent::update(event.clone(), Some(message.clone()));
             return Some(self.item(&update));
         }
-        Some(Item { position: self.position, json: publication.json().to_owned(), settled: false })
+        Some(Item { position: self.position, json: publication.json.clone(), settled: false })
     }
 
     fn item(&self, event: &AgentEvent) -> Item {

@@ -6,6 +6,7 @@ mod chats;
 mod checkpoints;
 mod inputs;
 mod messages;
+mod records;
 mod runs;
 mod writer;
 
@@ -18,6 +19,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSy
 pub use chats::ChatRow;
 pub use checkpoints::{Mend, Mended, Onward, OpenMessage, Outcome, Remains};
 pub use inputs::{Acceptance, Decide, Decision, Offer};
+use records::Records;
 pub use runs::{Claim, Claimed};
 use writer::Writer;
 
@@ -53,6 +55,7 @@ pub enum StoreError {
 pub struct Store {
     readers: SqlitePool,
     writer: Writer,
+    records: Records,
 }
 
 impl Store {
@@ -82,7 +85,7 @@ impl Store {
         sqlx::query("PRAGMA journal_mode = WAL").execute(&connection).await?;
         sqlx::migrate!("migrations/sqlite").run(&connection).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { readers, writer: Writer::start(connection) })
+        Ok(Self { readers, writer: Writer::start(connection), records: Records::new() })
     }
 
     /// Ends the writer after what is queued, and closes the files. The writer is the last one, so that SQLite puts its log
