@@ -206,6 +206,12 @@ impl Feed {
         }
     }
 
+    /// Bytes that are kept for readers who have not taken them.
+    #[cfg(test)]
+    pub(super) fn unread(&self) -> usize {
+        self.sender.bytes()
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

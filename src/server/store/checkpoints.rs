@@ -141,8 +141,7 @@ async fn recover(
             .fetch_optional(&mut *connection)
             .await?;
     let (tries, resumed, stopped) = held.ok_or(StoreError::ClaimLost)?;
-    let record = messages::read(connection, &chat, Seq::START).await?.into_iter().map(|(stored, _)| stored);
-    let record: Vec<Stored> = record.collect();
+    let record = messages::read(connection, &chat, Seq::START).await?;
     let last = record.last().map(|stored| stored.seq).unwrap_or_default();
     let open = open(connection, &chat, last).await?;
     let outcomes = outcomes(connection, &chat).await?;

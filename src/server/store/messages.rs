@@ -18,8 +18,7 @@ impl Store {
     /// `NoChat` when there is none by that id, `Gone` when it was deleted.
     pub async fn messages(&self, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
         let of = chat.to_owned();
-        let messages = self.read(chat, move |connection| Box::pin(async move { read(connection, &of, after).await }));
-        Ok(messages.await?.into_iter().map(|(stored, _)| stored).collect())
+        self.read(chat, move |connection| Box::pin(async move { read(connection, &of, after).await })).await
     }
 
     /// The next messages after `after` and up to `until`, in order: as many as make a page.
@@ -129,8 +128,13 @@ pub(super) async fn exists(connection: &mut SqliteConnection, chat: &str) -> Res
     }
 }
 
-/// The messages after `after`, in order, each with the bytes of its JSON.
-pub(super) async fn read(
+/// The messages after `after`, in order.
+pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
+    Ok(read_sized(connection, chat, after).await?.into_iter().map(|(stored, _)| stored).collect())
+}
+
+/// The same, each with the bytes of its JSON.
+pub(super) async fn read_sized(
     connection: &mut SqliteConnection,
     chat: &str,
     after: Seq,

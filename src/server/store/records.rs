@@ -58,7 +58,7 @@ impl Records {
     ) -> Result<T, StoreError> {
         let mut known = self.0.get(chat).unwrap_or_default();
         let end = end(&known.lock());
-        let new = messages::read(connection, chat, end).await?;
+        let new = messages::read_sized(connection, chat, end).await?;
         let grown: usize = new.iter().map(|(_, bytes)| MESSAGE + BYTE * bytes).sum();
         let answer = {
             let mut record = known.lock();
@@ -81,7 +81,7 @@ impl Records {
     ) -> Result<T, StoreError> {
         let known = self.0.get(chat).unwrap_or_default();
         let end = end(&known.lock());
-        let new = messages::read(connection, chat, end).await?;
+        let new = messages::read_sized(connection, chat, end).await?;
         let mut record = Restored::of(known.lock());
         extend(&mut record.guard, new);
         Ok(question(&record.guard))

@@ -34,6 +34,7 @@ pub(super) fn measure(built: &Built) -> Result<Vec<Row>> {
     let mut rows = vec![Row { name: "load of the machine".to_owned(), value: machine()?, goal: String::new() }];
     rows.extend(scene.runs()?);
     rows.extend(scene.idle()?);
+    rows.extend(scene.lagged()?);
     rows.extend(scene.open()?);
     rows.extend(scene.wire()?);
     rows.extend(scene.records()?);
@@ -109,6 +110,22 @@ impl Scene<'_> {
             row(format!("{name}: CPU"), format!("{:.2} s in {} s", used.as_secs_f64(), QUIET.as_secs()), ""),
             row(format!("{name}, then one run: delay"), delays(&found)?, "p99 < 25 ms"),
         ])
+    }
+
+    fn lagged(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for slow in [0, 1, 50] {
+            let server = self.server("20000x200")?;
+            let (mut scene, _) = Process::scene(self.load, "lagged", &[server.address(), slow.to_string()])?;
+            let before = memory(server.pid())?;
+            let quick = scene.go_on()?;
+            let grown = peak_memory(server.pid())?.saturating_sub(before);
+            let same = scene.go_on()?;
+            let value =
+                format!("{} more, whole {}, as the quick one {}", mebibytes(grown), quick["whole"], same["same"]);
+            rows.push(row(format!("20000 × 200 bytes, {slow} readers stopped"), value, "< 16 MiB a reader more"));
+        }
+        Ok(rows)
     }
 
     fn open(&self) -> Result<Vec<Row>> {

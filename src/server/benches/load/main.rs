@@ -1,7 +1,7 @@
 //! What `cargo xtask bench load` puts around a server: the provider and the readers, each a process of its own.
 //!
 //! `load provider` answers by the address, see [`provider`]. `load seed DIR` fills a data folder with long records. The others
-//! are scenes of [`scenes`]: `load runs|idle|open|wire|records SERVER …`. A scene prints a line of JSON for each thing that it
+//! are scenes of [`scenes`]: `load runs|idle|lagged|open|wire|records SERVER …`. A scene prints a line of JSON for each thing that it
 //! has found, and goes on after each when a line comes back, so that whoever started it can look at the processes in between.
 
 mod provider;
@@ -26,10 +26,11 @@ fn main() -> Result<(), Failure> {
             ["seed", folder] => seed::seed(folder.as_ref()).await,
             ["runs", server, runs, deltas] => scenes::runs(server.parse()?, runs.parse()?, deltas.parse()?).await,
             ["idle", server, chats, readers] => scenes::idle(server.parse()?, chats.parse()?, readers.parse()?).await,
+            ["lagged", server, slow] => scenes::lagged(server.parse()?, slow.parse()?).await,
             ["open", server, deltas] => scenes::open(server.parse()?, deltas.parse()?).await,
             ["wire", server, provider, path] => scenes::wire(server.parse()?, provider.parse()?, path).await,
             ["records", server] => scenes::records(server.parse()?).await,
-            _ => Err("usage: load provider | seed DIR | runs|idle|open|wire|records SERVER …".into()),
+            _ => Err("usage: load provider | seed DIR | runs|idle|lagged|open|wire|records SERVER …".into()),
         }
     })
 }

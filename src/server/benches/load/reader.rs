@@ -64,7 +64,10 @@ impl Reader {
         let mut seen = Seen::default();
         loop {
             let event = self.next().await?;
-            if event.starts_with(br#"{"type":"message_update""#) {
+            if event.starts_with(br#"{"type":"message_update","message""#) {
+                let update: Value = serde_json::from_slice(event)?;
+                seen.text = update["message"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+            } else if event.starts_with(br#"{"type":"message_update""#) {
                 let now = now_us();
                 let Some(delta) = field(event, r#""type":"text_delta""#, r#""delta":""#) else { continue };
                 if let Ok(sent) = delta.split(' ').next().unwrap_or_default().parse::<u64>() {

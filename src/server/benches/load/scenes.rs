@@ -69,6 +69,27 @@ pub(crate) async fn idle(server: SocketAddr, count: usize, readers: usize) -> Re
     say(&summary(&seen, deltas))
 }
 
+/// A run with a quick reader and so many that stop reading before it begins.
+pub(crate) async fn lagged(server: SocketAddr, slow: usize) -> Result<(), Failure> {
+    let chat = chat(server).await?;
+    let mut readers = Vec::new();
+    for _ in 0..=slow {
+        let mut reader = Reader::open(server, &chat, FOLLOW).await?;
+        reader.until("turn-settled").await?;
+        readers.push(reader);
+    }
+    say(&json!({"ready": readers.len()}))?;
+    tell(server, &chat).await?;
+    let quick = readers[0].run().await?;
+    say(&json!({"whole": quick.is_whole, "deltas": quick.delays.len()}))?;
+    let mut same = 0;
+    for reader in &mut readers[1..] {
+        let seen = reader.run().await?;
+        same += usize::from(seen.is_whole && seen.text == quick.text);
+    }
+    say(&json!({"same": same}))
+}
+
 /// Attaching to a run that has said much.
 pub(crate) async fn open(server: SocketAddr, deltas: usize) -> Result<(), Failure> {
     let chat = chat(server).await?;

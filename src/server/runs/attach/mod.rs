@@ -113,6 +113,11 @@ impl Runs {
                         Err(Missed::Closed) => return,
                     }
                 }
+                // What was missed may have been the end of the chat.
+                if let Err(error) = reader.store.last(&reader.chat).await {
+                    yield reader.item(&AgentEvent::Error(refused(error)));
+                    return;
+                }
                 snapshot = reader.feed.snapshot();
             }
         })
@@ -140,12 +145,12 @@ struct Seen {
     run: Option<String>,
     turn: bool,
     turns: usize,
-    /// The open answer as the reader has it.
-    message: Option<AssistantMessage>,
+    /// True while an answer is open for the reader.
+    answering: bool,
+    /// The open answer as the reader has it, where it has to be sent whole.
+    copy: Option<AssistantMessage>,
     /// Another message that has started and not ended for the reader.
     opened: Option<Message>,
-    /// True after an attach in the middle of an answer: the next update is sent whole.
-    stale: bool,
     retry: Option<Retry>,
     /// Position of the open turn's answer, once its end was sent.
     answer: Option<Seq>,
@@ -262,7 +267,7 @@ impl Reader {
             let open = match &message {
                 Message::Assistant(_) => {
                     self.seen.answer.get_or_insert(seq);
-                    self.seen.message.take().is_some()
+                    std::mem::take(&mut self.seen.answering)
                 }
                 message => self.seen.opened.take().as_ref() == Some(message),
             };
@@ -285,19 +290,17 @@ impl Reader {
         self.seen.retry.clone_from(&tail.retry);
         self.seen.answer = tail.answer;
         if let Some(message) = &tail.message {
-            match (&self.seen.message, &tail.step) {
-                (None, _) => {
-                    items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
-                    self.seen.stale = true;
-                }
+            // The first update after an attach is sent whole.
+            let mut is_due = self.updates == Updates::Full;
+            if !self.seen.answering {
+                items.push(self.item(&AgentEvent::MessageStart { message: Message::Assistant(message.clone()) }));
+                is_due = true;
+            } else if let Some(step) = &tail.step {
                 // The last of the updates that were skipped stands for all of them.
-                (Some(known), Some(step)) if known != message => {
-                    items.push(self.item(&AgentEvent::update(step.clone(), Some(message.clone()))));
-                    self.seen.stale = false;
-                }
-                (Some(_), _) => {}
+                items.push(self.item(&AgentEvent::update(step.clone(), Some(message.clone()))));
             }
-            self.seen.message = Some(message.clone());
+            self.seen.answering = true;
+            self.seen.copy = is_due.then(|| message.clone());
         }
         for call in &tail.calls {
             let known = self.seen.calls.get(&call.id).copied();
@@ -335,12 +338,12 @@ impl Reader {
                 self.seen.calls.clear();
             }
             AgentEvent::MessageStart { message: Message::Assistant(message) } => {
-                self.seen.message = Some(message.clone());
-                self.seen.stale = false;
+                self.seen.answering = true;
+                self.seen.copy = (self.updates == Updates::Full).then(|| message.clone());
             }
             AgentEvent::MessageStart { message } => self.seen.opened = Some(message.clone()),
             AgentEvent::MessageEnd { message: Message::Assistant(_) } => {
-                self.seen.message = None;
+                (self.seen.answering, self.seen.copy) = (false, None);
                 self.seen.answer = publication.seq;
             }
             AgentEvent::MessageEnd { .. } => self.seen.opened = None,
@@ -366,17 +369,19 @@ impl Reader {
         whole: Option<&Message>,
         event: &crate::app::native::AssistantEvent,
     ) -> Option<Item> {
-        let message = self.seen.message.as_mut()?;
+        if !self.seen.answering {
+            return None;
+        }
+        let Some(mut message) = self.seen.copy.take() else {
+            return Some(Item { position: self.position, json: publication.json.clone(), settled: false });
+        };
         match whole {
             Some(Message::Assistant(whole)) => message.clone_from(whole),
-            _ => fold(message, event),
+            _ => fold(&mut message, event),
         }
-        let stale = std::mem::take(&mut self.seen.stale);
-        if self.updates == Updates::Full || (stale && whole.is_none()) {
-            let update = AgentEvent::update(event.clone(), Some(message.clone()));
-            return Some(self.item(&update));
-        }
-        Some(Item { position: self.position, json: publication.json.clone(), settled: false })
+        let item = self.item(&AgentEvent::update(event.clone(), Some(message.clone())));
+        self.seen.copy = Some(message).filter(|_| self.updates == Updates::Full);
+        Some(item)
     }
 
     fn item(&self, event: &AgentEvent) -> Item {
@@ -385,172 +390,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::collections::VecDeque;
-
-    use futures::stream::BoxStream;
-    use futures::{StreamExt, poll};
-    use proptest::prelude::*;
-    use tokio_util::sync::CancellationToken;
-
-    use super::*;
-    use crate::app::transcript::live::Applied;
-    use crate::app::transcript::{Live, sample, script};
-    use crate::server::agent::Sink;
-    use crate::server::llm::catalog::{Api, Model, Models};
-    use crate::server::llm::options::Options;
-    use crate::server::llm::{Dialect, Request, StreamEvent};
-    use crate::server::runs::drive::RunSink;
-
-    /// When a reader attaches (after this many events), how far it is behind, how it wants updates, and after how many
-    /// events it takes a look.
-    #[derive(Clone, Debug)]
-    struct Visit {
-        at: usize,
-        behind: usize,
-        updates: Updates,
-        every: usize,
-    }
-
-    fn visits() -> impl Strategy<Value = Vec<Visit>> {
-        let updates = prop_oneof![Just(Updates::Full), Just(Updates::Delta)];
-        let visit = (0usize..200, 0usize..4, updates, 1usize..60).prop_map(|(at, behind, updates, every)| Visit {
-            at,
-            behind,
-            updates,
-            every,
-        });
-        proptest::collection::vec(visit, 1..6)
-    }
-
-    /// The events of two runs that make this record.
-    fn play(record: &[Stored], cut: usize) -> Vec<(Seq, AgentEvent)> {
-        let mut events = script::events(&record[..cut], 0);
-        events.extend(script::events(record, cut));
-        events
-    }
-
-    /// Nobody is asked: the runs are played from a script.
-    struct Silent;
-
-    impl Dialect for Silent {
-        fn stream(&self, _: Request, _: CancellationToken) -> BoxStream<'static, StreamEvent> {
-            futures::stream::pending().boxed()
-        }
-    }
-
-    pub(in crate::server::runs) fn models() -> Models {
-        let model =
-            Model { id: "silent".to_owned(), provider: "tests".to_owned(), api: Api::Lesson, ..Model::default() };
-        Models { model, dialect: Arc::new(Silent), options: Options::default() }
-    }
-
-    /// A reader under way, with what it made of the stream so far.
-    struct Visitor<S> {
-        stream: S,
-        live: Live,
-        every: usize,
-        open: Option<String>,
-    }
-
-    impl<S: Stream<Item = Item> + Unpin> Visitor<S> {
-        fn take(&mut self, item: &Item) {
-            let event: AgentEvent = serde_json::from_str(&item.json).unwrap();
-            match &event {
-                AgentEvent::MessageStart { message } => {
-                    let role = serde_json::to_value(message).unwrap()["role"].to_string();
-                    assert_eq!(self.open.replace(role), None, "a message inside a message: {}", item.json);
-                }
-                AgentEvent::MessageUpdate { .. } => assert!(self.open.is_some(), "an update of nothing: {}", item.json),
-                AgentEvent::MessageEnd { message } => {
-                    let role = serde_json::to_value(message).unwrap()["role"].to_string();
-                    assert_eq!(self.open.take(), Some(role), "the end of another message: {}", item.json);
-                }
-                AgentEvent::AgentEnd { .. } => self.open = None,
-                _ => {}
-            }
-            let applied = self.live.apply(Some(item.position), &event);
-            assert_ne!(applied, Applied::Gap, "{}", item.json);
-        }
-
-        /// Takes what is there now.
-        async fn look(&mut self) {
-            // What is read from the store comes a moment later; a reader that misses it here gets it at its next look.
-            while let std::task::Poll::Ready(Some(item)) = poll!(self.stream.next()) {
-                self.take(&item);
-            }
-        }
-
-        async fn until(&mut self, end: &Live) {
-            while self.live != *end {
-                let next = tokio::time::timeout(std::time::Duration::from_secs(10), self.stream.next()).await;
-                self.take(&next.unwrap_or_else(|_| panic!("{:#?} is not {end:#?}", self.live)).unwrap());
-            }
-        }
-    }
-
-    async fn check(text: &str, cut: usize, visits: &[Visit]) {
-        let whole = sample::record(text);
-        let events = play(&whole, cut.min(whole.len()));
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
-        let runs = Runs::new(store.clone(), models());
-        let chat = runs.create_chat().await.unwrap();
-        // So few that whoever does not look often loses its place.
-        let feed = Arc::new(Feed::with_backlog(Seq::START, 16));
-        runs.inner.feeds.lock().await.insert(chat.clone(), Arc::downgrade(&feed));
-        let mut watched = Live::default();
-        let mut visitors = Vec::new();
-        let mut sink = RunSink {
-            store: store.clone(),
-            feed: feed.clone(),
-            chat: chat.clone(),
-            run: "run".to_owned(),
-            echoes: VecDeque::new(),
-            answer: Seq::START,
-        };
-        for (index, (position, event)) in events.into_iter().enumerate() {
-            for visit in visits.iter().filter(|visit| visit.at == index) {
-                let known = watched.record.len().saturating_sub(visit.behind);
-                let live = Live::new(watched.record[..known].to_vec());
-                let from = From::After(live.position());
-                let stream = Box::pin(runs.attach(&chat, from, visit.updates, true).await.unwrap());
-                visitors.push(Visitor { stream, live, every: visit.every, open: None });
-            }
-            match &event {
-                AgentEvent::AgentStart => {
-                    store.claim(&chat, "run", Vec::new(), 0).await.unwrap();
-                    feed.begin("run", position);
-                }
-                AgentEvent::TurnSettled => feed.publish(event.clone(), None),
-                _ => {}
-            }
-            if !matches!(event, AgentEvent::TurnSettled) {
-                sink.emit(event.clone()).await.unwrap();
-            }
-            watched.apply(Some(position), &event);
-            for visitor in visitors.iter_mut().filter(|visitor| index % visitor.every == 0) {
-                visitor.look().await;
-            }
-        }
-        for mut visitor in visitors {
-            visitor.until(&watched).await;
-        }
-        assert_eq!(store.messages(&chat, Seq::START).await.unwrap(), whole);
-        store.close().await;
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        #[test]
-        fn whoever_attaches_at_any_moment_and_reads_at_any_pace_ends_where_all_end(
-            text in sample::lesson(),
-            cut in 0usize..20,
-            visits in visits(),
-        ) {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(check(&text, cut, &visits));
-        }
-    }
-}
+pub(super) mod tests;
