@@ -21,6 +21,7 @@ use learnharness::server::llm::{self, local};
 use learnharness::server::runs::Runs;
 use learnharness::server::store::Store;
 use learnharness::server::{Services, models};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -36,6 +37,14 @@ fn main() -> ExitCode {
             eprintln!("learnharness: {failure}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Lets the process have as many connections as the system allows it; shells often begin with far less.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, limit = limit.current, "the number of open files could not be raised");
     }
 }
 
@@ -59,6 +68,7 @@ async fn capture(command: CaptureCommand) -> Result<(), Failure> {
 
 async fn serve() -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
+    raise_open_files();
     let config = Arc::new(Config::from_env()?);
     let _lock = own(&config.data)?;
     let store = Store::open(&config.data.join("learnharness.db")).await?;

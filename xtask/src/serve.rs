@@ -18,7 +18,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
         [flag] if flag == "--fast" => Mode::Fast,
         _ => bail!("usage: cargo xtask serve [--release|--fast]"),
     };
-    let Built { site, server } = build(mode)?;
+    let Built { site, server } = build(mode, Parts::All)?;
     say("Starting the server; it says below where it answers. Ctrl-C stops it.");
     become_program(program(server).env("LEARNHARNESS_SITE", site))
 }
@@ -39,11 +39,22 @@ pub(crate) struct Built {
     pub(crate) site: PathBuf,
 }
 
+/// How much of it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Parts {
+    /// The server without its pages' scripts and styles.
+    Server,
+    All,
+}
+
 /// Builds the site and the server side by side: each has stretches that keep one core only busy.
-pub(crate) fn build(mode: Mode) -> Result<Built> {
+pub(crate) fn build(mode: Mode, parts: Parts) -> Result<Built> {
     let (site, server) = thread::scope(|scope| {
         let server = scope.spawn(|| build_server(mode));
-        let site = site::build(mode);
+        let site = match parts {
+            Parts::Server => Ok(target().join("no-site")),
+            Parts::All => site::build(mode),
+        };
         (site, server.join().unwrap_or_else(|panic| resume_unwind(panic)))
     });
     Ok(Built { site: site?, server: server? })

@@ -82,10 +82,13 @@ impl Runs {
     async fn run(&self, feed: &Arc<Feed>, start: Start) -> Result<(), Halted> {
         let store = &self.inner.store;
         let halted = |error: crate::server::store::StoreError| Halted(error.to_string());
-        let mut record = store.messages(&start.chat, Seq::START).await.map_err(halted)?;
-        let role = role(phase(&record));
-        let position = record.last().map(|stored| stored.seq).unwrap_or_default();
-        record.retain(|stored| stored.seq <= before(&start.prompts, position));
+        let first = start.prompts.first().map(|first| first.seq);
+        let asked = store.ask(&start.chat, move |record| {
+            let known = first.map_or(record.len(), |first| record.partition_point(|stored| stored.seq < first));
+            (phase(record), record[..known].to_vec())
+        });
+        let (phase, record) = asked.await.map_err(halted)?;
+        let role = role(phase);
         let config = Config {
             model: self.inner.models.model.clone(),
             dialect: self.inner.models.dialect.clone(),
@@ -173,12 +176,9 @@ impl Runs {
 
     /// Passes the claim to the teacher's run if the prober has ended.
     async fn hand_off(&self, feed: &Arc<Feed>, chat: &str, ended: &str) -> Option<Start> {
-        let record = self.inner.store.messages(chat, Seq::START).await.ok()?;
-        if next(&record) != Next::Handoff {
-            return None;
-        }
+        let due = |record: &[Stored]| (next(record) == Next::Handoff).then(|| super::accept::handoff(record, now_ms()));
+        let marker = self.inner.store.ask(chat, due).await.ok()??;
         let run = uuid::Uuid::now_v7().simple().to_string();
-        let marker = super::accept::handoff(&record, now_ms());
         match self.inner.store.pass_on(chat, ended, &run, vec![marker], now_ms()).await {
             Ok(Claimed::Now(prompts)) => {
                 let position = prompts.last().map(|stored| stored.seq).unwrap_or_default();
@@ -260,8 +260,7 @@ impl Sink for RunSink {
 impl RunSink {
     /// Lets go of the chat, unless the prober hands it to the teacher: a crash in between would leave nobody to do that.
     async fn release(&self) -> Result<(), StoreError> {
-        let record = self.store.messages(&self.chat, Seq::START).await?;
-        if next(&record) == Next::Handoff {
+        if self.store.ask(&self.chat, next).await? == Next::Handoff {
             return Ok(());
         }
         self.store.release(&self.chat, &self.run).await
@@ -301,7 +300,7 @@ mod tests {
         let mut live = feed.snapshot().live;
         runs.give_up(&feed, &chat, "run", ErrorKind::Internal, "for no reason").await;
         let mut kinds = Vec::new();
-        while let Ok(publication) = live.try_recv() {
+        while let Ok(Some(publication)) = live.try_recv() {
             kinds.push(serde_json::to_value(&publication.event).unwrap()["type"].as_str().unwrap().to_owned());
         }
         assert_eq!(kinds, ["agent_start", "error", "agent_end"]);

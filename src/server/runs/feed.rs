@@ -3,16 +3,17 @@
 //! The record plus the tail is the log: a reader who takes a snapshot and a subscription under one lock misses nothing
 //! and gets nothing twice.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use super::backlog::{Receiver, Sender};
 use crate::app::native::view::Retry;
 use crate::app::native::{AgentEvent, AssistantEvent, AssistantMessage, Message, Seq, fold};
 
-/// Events that a reader may lag behind before it attaches anew.
-const BACKLOG: usize = 1024;
+/// Bytes of events that a reader may be behind before it attaches anew: of a thousand chats they fit the memory that a
+/// small machine has.
+const BACKLOG: usize = 128 * 1024;
 
 /// One event on its way to the readers.
 #[derive(Debug)]
@@ -22,13 +23,14 @@ pub(super) struct Publication {
     pub(super) position: Seq,
     /// The position of the message that this event is about, when it is in the record already.
     pub(super) seq: Option<Seq>,
-    json: OnceLock<String>,
+    /// The event as JSON, written once for all readers.
+    pub(super) json: String,
 }
 
 impl Publication {
-    /// The event as JSON, written once for all readers.
-    pub(super) fn json(&self) -> &str {
-        self.json.get_or_init(|| to_json(&self.event))
+    /// The memory that it takes, about: what is in the JSON is in the event as well.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + 2 * self.json.len()
     }
 }
 
@@ -52,6 +54,8 @@ pub(super) struct Tail {
     pub(super) turn: bool,
     /// Turns so far, the open one included.
     pub(super) turns: usize,
+    /// Position of the open turn's answer, once it is in the record.
+    pub(super) answer: Option<Seq>,
     pub(super) message: Option<AssistantMessage>,
     /// True when the open message has grown since it was last kept.
     unsaved: bool,
@@ -76,7 +80,7 @@ pub(super) struct Feed {
     pub(super) gate: tokio::sync::Mutex<()>,
     /// Held for moments only, never across an await: events are applied and sent under it.
     state: Mutex<State>,
-    sender: broadcast::Sender<Arc<Publication>>,
+    sender: Sender<Publication>,
 }
 
 struct State {
@@ -94,7 +98,7 @@ pub(super) struct Snapshot {
     pub(super) opened: Option<(Message, Option<Seq>)>,
     pub(super) tail: Option<Tail>,
     pub(super) busy: bool,
-    pub(super) live: broadcast::Receiver<Arc<Publication>>,
+    pub(super) live: Receiver<Publication>,
 }
 
 impl Feed {
@@ -102,12 +106,12 @@ impl Feed {
         Self::with_backlog(position, BACKLOG)
     }
 
-    /// A feed whose readers may lag behind by this many events.
+    /// A feed whose readers may be behind by so many bytes of events.
     pub(super) fn with_backlog(position: Seq, backlog: usize) -> Self {
         Self {
             gate: tokio::sync::Mutex::default(),
             state: Mutex::new(State { position, opened: None, tail: None, busy: false }),
-            sender: broadcast::Sender::new(backlog),
+            sender: Sender::new(backlog),
         }
     }
 
@@ -123,6 +127,7 @@ impl Feed {
             started: false,
             turn: false,
             turns: 0,
+            answer: None,
             message: None,
             unsaved: false,
             step: None,
@@ -137,9 +142,13 @@ impl Feed {
     pub(super) fn publish(&self, event: AgentEvent, seq: Option<Seq>) {
         let mut state = self.state();
         state.apply(&event, seq);
-        let publication = Publication { event, position: state.position, seq, json: OnceLock::new() };
-        // No reader is no fault.
-        let _ = self.sender.send(Arc::new(publication));
+        let position = state.position;
+        self.sender.send(|| {
+            let json = to_json(&event);
+            let publication = Publication { event, position, seq, json };
+            let bytes = publication.bytes();
+            (publication, bytes)
+        });
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -197,6 +206,12 @@ impl Feed {
         }
     }
 
+    /// Bytes that are kept for readers who have not taken them.
+    #[cfg(test)]
+    pub(super) fn unread(&self) -> usize {
+        self.sender.bytes()
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -221,18 +236,19 @@ impl State {
             self.tail = None;
         }
         if let Some(tail) = &mut self.tail {
-            tail.apply(event);
+            tail.apply(event, seq);
         }
     }
 }
 
 impl Tail {
-    fn apply(&mut self, event: &AgentEvent) {
+    fn apply(&mut self, event: &AgentEvent, seq: Option<Seq>) {
         match event {
             AgentEvent::AgentStart => self.started = true,
             AgentEvent::TurnStart => {
                 self.turn = true;
                 self.turns += 1;
+                self.answer = None;
             }
             AgentEvent::MessageStart { message: Message::Assistant(message) } => {
                 self.message = Some(message.clone());
@@ -252,6 +268,7 @@ impl Tail {
             AgentEvent::MessageEnd { message: Message::Assistant(_) } => {
                 self.message = None;
                 self.unsaved = false;
+                self.answer = seq;
             }
             AgentEvent::MessageEnd { message: Message::ToolResult(result) } => {
                 self.calls.retain(|call| call.id != result.tool_call_id);

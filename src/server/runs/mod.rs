@@ -4,6 +4,7 @@
 
 mod accept;
 mod attach;
+mod backlog;
 mod checkpoint;
 mod delete;
 mod drive;
@@ -37,7 +38,8 @@ pub struct Runs {
 struct Inner {
     store: Store,
     models: Models,
-    /// Live feeds; each is held by its run and its readers, and gone with the last of them.
+    /// Live feeds; each is held by its run and its readers, and gone with the last of them. Whoever keeps checkpoints
+    /// sweeps out the names of those that are gone.
     feeds: Mutex<HashMap<String, Weak<Feed>>>,
     summaries: view::Summaries,
     tasks: TaskTracker,
@@ -135,7 +137,6 @@ impl Runs {
         // Nobody appends without holding the feed, so that the position read here is the one of now.
         let position = self.inner.store.last(chat).await.map_err(refused)?;
         let feed = Arc::new(Feed::new(position));
-        feeds.retain(|_, feed| feed.strong_count() > 0);
         feeds.insert(chat.to_owned(), Arc::downgrade(&feed));
         Ok(feed)
     }

@@ -1,6 +1,6 @@
 //! Chats as a client sees them: the list and one chat as of now.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Runs, refused};
@@ -27,7 +27,9 @@ impl Runs {
     /// `storage` when the store cannot be read.
     pub async fn chats(&self) -> Result<Vec<ChatSummary>, ErrorBody> {
         let mut chats = Vec::new();
-        for row in self.inner.store.chats().await.map_err(refused)? {
+        let rows = self.inner.store.chats().await.map_err(refused)?;
+        self.inner.summaries.retain(&rows);
+        for row in rows {
             let mut summary = match self.summary(&row).await {
                 Ok(summary) => summary,
                 // One chat that cannot be read must not hide the others.
@@ -46,38 +48,44 @@ impl Runs {
     /// # Errors
     /// `not-found` when there is none by that id.
     pub async fn view(&self, chat: &str, after: Seq) -> Result<ChatView, ErrorBody> {
-        let record = self.inner.store.messages(chat, Seq::START).await.map_err(refused)?;
-        let feed = self.live_feed(chat).await;
-        let running = feed.as_ref().is_some_and(|feed| feed.is_busy());
-        Ok(ChatView {
-            id: chat.to_owned(),
-            title: title(&record).unwrap_or_else(|| UNTITLED.to_owned()),
-            phase: phase(&record),
-            running,
-            pending: pending(&record),
-            plan: plan(&record),
-            usage: usage(&record),
+        let id = chat.to_owned();
+        let view = self.inner.store.ask(chat, move |record| ChatView {
+            id,
+            title: title(record).unwrap_or_else(|| UNTITLED.to_owned()),
+            phase: phase(record),
+            running: false,
+            pending: pending(record),
+            plan: plan(record),
+            usage: usage(record),
             jobs: Vec::new(),
-            retry: feed.and_then(|feed| feed.retry()),
-            messages: record.into_iter().filter(|stored| stored.seq > after).collect(),
-        })
+            retry: None,
+            messages: record[record.partition_point(|stored| stored.seq <= after)..].to_vec(),
+        });
+        let mut view = view.await.map_err(refused)?;
+        if let Some(feed) = self.live_feed(chat).await {
+            (view.running, view.retry) = (feed.is_busy(), feed.retry());
+        }
+        Ok(view)
     }
 
     async fn summary(&self, row: &ChatRow) -> Result<ChatSummary, ErrorBody> {
         if let Some(summary) = self.inner.summaries.get(row) {
             return Ok(summary);
         }
-        let record = self.inner.store.messages(&row.id, Seq::START).await.map_err(refused)?;
-        let summary = ChatSummary {
-            id: row.id.clone(),
-            title: title(&record).unwrap_or_else(|| UNTITLED.to_owned()),
-            phase: phase(&record),
-            next: next(&record),
-            running: false,
-            updated: row.updated,
-            usage: usage(&record),
-        };
-        let last = record.last().map(|stored| stored.seq).unwrap_or_default();
+        let ChatRow { id, updated, .. } = row.clone();
+        let asked = self.inner.store.ask(&row.id, move |record| {
+            let summary = ChatSummary {
+                id,
+                title: title(record).unwrap_or_else(|| UNTITLED.to_owned()),
+                phase: phase(record),
+                next: next(record),
+                running: false,
+                updated,
+                usage: usage(record),
+            };
+            (record.last().map(|stored| stored.seq).unwrap_or_default(), summary)
+        });
+        let (last, summary) = asked.await.map_err(refused)?;
         self.inner.summaries.put(last, summary.clone());
         Ok(summary)
     }
@@ -100,6 +108,13 @@ impl Summaries {
     fn get(&self, row: &ChatRow) -> Option<ChatSummary> {
         let summaries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         summaries.get(&row.id).filter(|(seq, _)| *seq == row.last).map(|(_, summary)| summary.clone())
+    }
+
+    /// Forgets the chats that are listed no more.
+    fn retain(&self, rows: &[ChatRow]) {
+        let listed: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let mut summaries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        summaries.retain(|chat, _| listed.contains(chat.as_str()));
     }
 
     fn put(&self, seq: Seq, summary: ChatSummary) {

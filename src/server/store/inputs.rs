@@ -2,8 +2,9 @@
 
 use sqlx::SqliteConnection;
 
+use super::records::Records;
 use super::{Store, StoreError, messages, runs};
-use crate::app::native::{Accepted, ErrorBody, ErrorDetail, ErrorKind, Message, Seq, Stored};
+use crate::app::native::{Accepted, ErrorBody, ErrorDetail, ErrorKind, Message, Stored};
 
 /// What is to become of an input, decided against the record as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +56,18 @@ impl Store {
     /// # Errors
     /// The outer one when the store fails; the inner one when the input is refused.
     pub async fn accept(&self, offer: Offer) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
-        self.writer.write(move |connection| Box::pin(accept(connection, offer))).await
+        // Read before, so that the writer reads only what comes in between; what is wrong with it is found there.
+        let _ = self.ask(&offer.chat, |_| ()).await;
+        let records = self.records.clone();
+        self.writer.write(move |connection| Box::pin(accept(connection, records, offer))).await
     }
 }
 
-async fn accept(connection: &mut SqliteConnection, offer: Offer) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
+async fn accept(
+    connection: &mut SqliteConnection,
+    records: Records,
+    offer: Offer,
+) -> Result<Result<Acceptance, ErrorBody>, StoreError> {
     messages::exists(connection, &offer.chat).await?;
     if let Some(accepted) = known(connection, &offer).await? {
         return Ok(Ok(Acceptance::Known(accepted)));
@@ -67,9 +75,12 @@ async fn accept(connection: &mut SqliteConnection, offer: Offer) -> Result<Resul
     if let Some(run) = runs::holder(connection, &offer.chat).await? {
         return Ok(Err(busy(run)));
     }
-    let record = messages::read(connection, &offer.chat, Seq::START).await?;
-    let position = record.last().map(|stored| stored.seq).unwrap_or_default();
-    let decision = match (offer.decide)(&record) {
+    let decide = offer.decide;
+    let decided = records.ask_within(connection, &offer.chat, |record| {
+        (decide(record), record.last().map(|stored| stored.seq).unwrap_or_default())
+    });
+    let (decision, position) = decided.await?;
+    let decision = match decision {
         Ok(decision) => decision,
         Err(refusal) => return Ok(Err(refusal)),
     };

@@ -1,23 +1,60 @@
 //! Messages: appended and read, never changed.
 
+use futures::TryStreamExt;
+use futures::future::BoxFuture;
 use sqlx::SqliteConnection;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Store, StoreError};
 use crate::app::native::{Message, Seq, Stored};
 
+/// Bytes of a page; one message may be longer.
+const PAGE: usize = 64 * 1024;
+
 impl Store {
-    /// The messages after `after`, in order. Read on a task of its own: a reader whose client takes nothing more stops
-    /// waiting in the middle, and must not hold a connection for as long.
+    /// The messages after `after`, in order.
     ///
     /// # Errors
     /// `NoChat` when there is none by that id, `Gone` when it was deleted.
     pub async fn messages(&self, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
+        let of = chat.to_owned();
+        self.read(chat, move |connection| Box::pin(async move { read(connection, &of, after).await })).await
+    }
+
+    /// The next messages after `after` and up to `until`, in order: as many as make a page.
+    ///
+    /// # Errors
+    /// `NoChat` when there is none by that id, `Gone` when it was deleted.
+    pub async fn page(&self, chat: &str, after: Seq, until: Seq) -> Result<Vec<Stored>, StoreError> {
+        let of = chat.to_owned();
+        self.read(chat, move |connection| Box::pin(async move { page(connection, &of, after, until).await })).await
+    }
+
+    /// Asks a chat's record, as of now, without reading again what is known of it.
+    ///
+    /// # Errors
+    /// `NoChat` when there is none by that id, `Gone` when it was deleted.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        chat: &str,
+        question: impl FnOnce(&[Stored]) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (records, of) = (self.records.clone(), chat.to_owned());
+        self.read(chat, move |connection| Box::pin(async move { records.ask(connection, &of, question).await })).await
+    }
+
+    /// Reads of a chat that is there, on a task of its own: a reader whose client takes nothing more stops waiting in the
+    /// middle, and must not hold a connection for as long.
+    async fn read<T, F>(&self, chat: &str, body: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+    {
         let (readers, chat) = (self.readers.clone(), chat.to_owned());
         let work = async move {
             let mut connection = readers.acquire().await?;
             exists(&mut connection, &chat).await?;
-            read(&mut connection, &chat, after).await
+            body(&mut connection).await
         };
         #[expect(clippy::disallowed_methods, reason = "the handle aborts with its caller, which owns it")]
         let task = AbortOnDropHandle::new(tokio::spawn(work));
@@ -91,7 +128,17 @@ pub(super) async fn exists(connection: &mut SqliteConnection, chat: &str) -> Res
     }
 }
 
+/// The messages after `after`, in order.
 pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: Seq) -> Result<Vec<Stored>, StoreError> {
+    Ok(read_sized(connection, chat, after).await?.into_iter().map(|(stored, _)| stored).collect())
+}
+
+/// The same, each with the bytes of its JSON.
+pub(super) async fn read_sized(
+    connection: &mut SqliteConnection,
+    chat: &str,
+    after: Seq,
+) -> Result<Vec<(Stored, usize)>, StoreError> {
     // As bytes: what is damaged need not be UTF-8.
     let rows: Vec<(u32, Vec<u8>)> =
         sqlx::query_as("SELECT seq, body FROM messages WHERE chat = ? AND seq > ? ORDER BY seq")
@@ -99,11 +146,32 @@ pub(super) async fn read(connection: &mut SqliteConnection, chat: &str, after: S
             .bind(after.0)
             .fetch_all(connection)
             .await?;
-    let read = |(seq, body): (u32, Vec<u8>)| match serde_json::from_slice(&body) {
+    rows.into_iter().map(|(seq, body)| Ok((parse(chat, seq, &body)?, body.len()))).collect()
+}
+
+async fn page(
+    connection: &mut SqliteConnection,
+    chat: &str,
+    after: Seq,
+    until: Seq,
+) -> Result<Vec<Stored>, StoreError> {
+    let query = "SELECT seq, body FROM messages WHERE chat = ? AND seq > ? AND seq <= ? ORDER BY seq";
+    let mut rows = sqlx::query_as::<_, (u32, Vec<u8>)>(query).bind(chat).bind(after.0).bind(until.0).fetch(connection);
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    while bytes < PAGE
+        && let Some((seq, body)) = rows.try_next().await?
+    {
+        bytes += body.len();
+        messages.push(parse(chat, seq, &body)?);
+    }
+    Ok(messages)
+}
+
+fn parse(chat: &str, seq: u32, body: &[u8]) -> Result<Stored, StoreError> {
+    match serde_json::from_slice(body) {
         Ok(message) => Ok(Stored { seq: Seq(seq), message }),
         Err(error) => Err(StoreError::Unreadable { chat: chat.to_owned(), seq: Seq(seq), error }),
-    };
-    rows.into_iter().map(read).collect()
+    }
 }
 
 /// Appends messages in their order.

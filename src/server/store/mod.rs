@@ -6,6 +6,7 @@ mod chats;
 mod checkpoints;
 mod inputs;
 mod messages;
+mod records;
 mod runs;
 mod steers;
 mod writer;
@@ -19,6 +20,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSy
 pub use chats::ChatRow;
 pub use checkpoints::{Mend, Mended, Onward, OpenMessage, Outcome, Remains};
 pub use inputs::{Acceptance, Decide, Decision, Offer, Wakes};
+use records::Records;
 pub use runs::{Claim, Claimed};
 use writer::Writer;
 
@@ -54,6 +56,7 @@ pub enum StoreError {
 pub struct Store {
     readers: SqlitePool,
     writer: Writer,
+    records: Records,
 }
 
 impl Store {
@@ -83,7 +86,7 @@ impl Store {
         sqlx::query("PRAGMA journal_mode = WAL").execute(&connection).await?;
         sqlx::migrate!("migrations/sqlite").run(&connection).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { readers, writer: Writer::start(connection) })
+        Ok(Self { readers, writer: Writer::start(connection), records: Records::new() })
     }
 
     /// Ends the writer after what is queued, and closes the files. The writer is the last one, so that SQLite puts its log

@@ -110,6 +110,23 @@ fn open_text(row: &str) -> String {
 }
 
 #[tokio::test]
+async fn a_server_may_have_as_many_connections_as_the_system_allows() {
+    let data = TempDir::new().unwrap();
+    let addr = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -S -n 128 && exec \"$0\"", env!("CARGO_BIN_EXE_learnharness")]);
+    command.env_clear().env("LEARNHARNESS_DATA", data.path()).env("LEARNHARNESS_ADDR", &addr);
+    let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    soon("the server's first word", lines.next_line()).await.unwrap().expect("it serves");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id().unwrap())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_ne!(words[3], "128");
+    assert_eq!(words[3], words[4]);
+}
+
+#[tokio::test]
 async fn a_server_that_is_told_to_stop_keeps_every_word_and_the_next_one_goes_on() {
     let data = TempDir::new().unwrap();
     let mut server = Server::start(data.path(), &[("LEARNHARNESS_LESSON_PACE_MS", "40")]).await;

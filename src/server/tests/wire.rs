@@ -3,9 +3,11 @@
 use axum::body::Body;
 use axum::http::header;
 use futures::StreamExt;
-use learnharness::app::native::{AgentEvent, Message, Seq, StopReason};
+use learnharness::app::native::{AgentEvent, AssistantEvent, Message, Seq, StopReason};
 use learnharness::app::transcript::Live;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
 
 use crate::record::quiz;
 use crate::support::app::TestApp;
@@ -467,6 +469,47 @@ async fn over_a_socket_a_stream_is_sent_as_it_comes_and_not_compressed() {
         text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
     }
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+}
+
+/// The reported fault 50 (`fixtures/faults`): one reader stops reading its socket while much is said.
+#[tokio::test]
+async fn a_reader_that_stops_reading_ends_with_what_a_quick_one_has_and_holds_up_nobody() {
+    let (app, root) = TestApp::serve().await;
+    let (chat, mut quick, mut asked) = speaking(&app, "So: ").await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let addr = root.strip_prefix("http://").unwrap();
+    let mut slow = socket.connect(addr.parse().unwrap()).await.unwrap();
+    let path = format!("/api/chats/{chat}/stream?after=0&updates=delta");
+    slow.write_all(format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    while !String::from_utf8_lossy(&bytes).contains("So: ") {
+        crate::support::soon("the first words", slow.read_buf(&mut bytes)).await.unwrap();
+    }
+    let deltas = |event: &AgentEvent| match event {
+        AgentEvent::MessageUpdate { message: None, assistant_message_event: AssistantEvent::TextDelta { .. } } => 1,
+        _ => 0,
+    };
+    for _ in 0..400 {
+        (0..50).for_each(|_| asked.say(&"a".repeat(200)));
+        let mut came = 0;
+        quick
+            .until("50 deltas", |event, _| {
+                came += deltas(event);
+                came == 50
+            })
+            .await;
+    }
+    asked.end(StopReason::Stop);
+    quick.settled().await;
+    crate::support::soon("all that is left", slow.read_to_end(&mut bytes)).await.unwrap();
+    let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let mut slow = Reader::new(Body::from(bytes.split_off(head)).into_data_stream());
+    let read = slow.rest().await;
+    assert_eq!(read.last().unwrap().data, "[DONE]");
+    assert_eq!(slow.live.record, quick.live.record);
+    let answer = slow.live.record[1].message.as_assistant().unwrap();
+    assert_eq!(answer.text().len(), "So: ".len() + 20_000 * 200);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 mod delta;
 mod engine;
 mod first_load;
+mod load;
 mod page;
 mod process;
 pub(crate) mod provider;
@@ -13,7 +14,7 @@ mod server;
 
 use anyhow::{Context, Result, bail};
 
-use crate::serve::{self, Built};
+use crate::serve::{self, Built, Parts};
 use crate::wasm::Mode;
 
 /// One line of the table. `goal` is empty where there is none.
@@ -23,29 +24,35 @@ struct Row {
     goal: String,
 }
 
-type Measurement = (&'static str, fn(&Built) -> Result<Vec<Row>>);
+struct Measurement {
+    name: &'static str,
+    parts: Parts,
+    measure: fn(&Built) -> Result<Vec<Row>>,
+}
 
 const MEASUREMENTS: &[Measurement] = &[
-    ("first_load", first_load::measure),
-    ("page", page::measure),
-    ("delta", delta::measure),
-    ("engine", engine::measure),
+    Measurement { name: "first_load", parts: Parts::All, measure: first_load::measure },
+    Measurement { name: "page", parts: Parts::All, measure: page::measure },
+    Measurement { name: "delta", parts: Parts::Server, measure: delta::measure },
+    Measurement { name: "engine", parts: Parts::Server, measure: engine::measure },
+    Measurement { name: "load", parts: Parts::Server, measure: load::measure },
 ];
 
 /// Measures everything, or the one thing that is named.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
-    let names = || MEASUREMENTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let names = || MEASUREMENTS.iter().map(|measurement| measurement.name).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&Measurement> = match arguments {
         [] => MEASUREMENTS.iter().collect(),
-        [wanted] => MEASUREMENTS.iter().filter(|(name, _)| name == wanted).collect(),
+        [wanted] => MEASUREMENTS.iter().filter(|measurement| measurement.name == wanted).collect(),
         _ => bail!("usage: cargo xtask bench [NAME]"),
     };
     if chosen.is_empty() {
         bail!("there is no such measurement; there are: {}", names());
     }
-    let built = serve::build(Mode::Release)?;
+    let parts = chosen.iter().map(|measurement| measurement.parts).max().unwrap_or(Parts::All);
+    let built = serve::build(Mode::Release, parts)?;
     let mut tables = String::new();
-    for (name, measure) in chosen {
+    for Measurement { name, measure, .. } in chosen {
         let rows = measure(&built).with_context(|| format!("could not measure {name}"))?;
         tables += &format!("\n{name}\n{}", table(&rows));
     }

@@ -16,10 +16,19 @@ pub(super) fn cpu(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
+/// The memory that it has now, in bytes.
+pub(super) fn memory(pid: u32) -> Result<u64> {
+    status(pid, "VmRSS:")
+}
+
 /// The most memory that it has had at once, in bytes.
 pub(super) fn peak_memory(pid: u32) -> Result<u64> {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, name: &str) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024)
 }
@@ -34,6 +43,7 @@ mod tests {
         let before = cpu(pid).unwrap();
         let sum = (0..5_000_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
         assert!(cpu(pid).unwrap() > before, "{sum}");
-        assert!(peak_memory(pid).unwrap() > 1_000_000);
+        assert!(memory(pid).unwrap() > 1_000_000);
+        assert!(peak_memory(pid).unwrap() >= memory(pid).unwrap());
     }
 }

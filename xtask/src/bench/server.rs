@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -39,14 +40,23 @@ impl Server {
         Self::start_with(built, &[("LEARNHARNESS_MODEL", "measured"), ("LEARNHARNESS_BASE_URL", base_url)])
     }
 
+    /// The same over data that is there already.
+    pub(crate) fn start_over(built: &Built, base_url: &str, data: &Path) -> Result<Self> {
+        Self::start_at(built, &[("LEARNHARNESS_MODEL", "measured"), ("LEARNHARNESS_BASE_URL", base_url)], data)
+    }
+
     fn start_with(built: &Built, variables: &[(&str, &str)]) -> Result<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let data = target().join("bench/data");
         if data.exists() {
             std::fs::remove_dir_all(&data)?;
         }
         std::fs::create_dir_all(&data)?;
+        Self::start_at(built, variables, &data)
+    }
+
+    fn start_at(built: &Built, variables: &[(&str, &str)], data: &Path) -> Result<Self> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut command = program(&built.server);
         for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "DATABASE_URL", "LEARNHARNESS_TOKEN"]
         {
@@ -63,6 +73,10 @@ impl Server {
         let mut server = Server { address, child };
         server.wait()?;
         Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -177,7 +191,7 @@ fn until(stream: &mut impl BufRead, line: &mut String, kind: &str) -> Result<usi
 }
 
 /// Waits without the thread's sleep, which the house forbids: on a channel where nothing comes.
-fn pause(duration: Duration) {
+pub(super) fn pause(duration: Duration) {
     let (_held, silence) = mpsc::channel::<()>();
     let _ = silence.recv_timeout(duration);
 }

@@ -1,6 +1,7 @@
 //! Steers at any moment: around the end of a run, at every event of a batch that is stopped, through deaths of the process,
 //! and among all that a learner does.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use async_stream::stream;
@@ -26,7 +27,7 @@ use crate::support::model::{catalog_model, line};
 
 /// A model that goes round: a batch, a word, a question, a word.
 struct Round {
-    requests: Mutex<Vec<Request>>,
+    requests: Mutex<Vec<Request<'static>>>,
 }
 
 /// The answer that follows `said` answers: a text, and calls of `(id, name, arguments)`.
@@ -41,8 +42,10 @@ fn answer(said: usize) -> (&'static str, Vec<(String, &'static str, Value)>) {
 
 impl Dialect for Round {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
-        let whole =
-            |message: &&Message| message.as_assistant().is_some_and(|answer| answer.stop_reason != StopReason::Aborted);
+        let request = request.into_owned();
+        let whole = |message: &&Cow<'_, Message>| {
+            message.as_assistant().is_some_and(|answer| answer.stop_reason != StopReason::Aborted)
+        };
         let (text, calls) = answer(request.messages.iter().filter(whole).count());
         let mut message = AssistantMessage { model: request.model.id.clone(), ..AssistantMessage::default() };
         self.requests.lock().unwrap().push(request);
