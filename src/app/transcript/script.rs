@@ -16,10 +16,11 @@ type Script = Vec<(Seq, AgentEvent)>;
 pub(crate) fn events(record: &[Stored], cut: usize) -> Script {
     let mut position = record[..cut].last().map_or(Seq::START, |stored| stored.seq);
     let mut script = vec![(position, AgentEvent::AgentStart), (position, AgentEvent::TurnStart)];
+    let mut answered = false;
     for stored in &record[cut..] {
         match &stored.message {
             Message::Assistant(answer) => {
-                if script.len() > 2 {
+                if std::mem::replace(&mut answered, true) {
                     script.push((position, turn_end()));
                     script.push((position, AgentEvent::TurnStart));
                 }

@@ -23,6 +23,8 @@ pub(super) struct Publication {
     pub(super) position: Seq,
     /// The position of the message that this event is about, when it is in the record already.
     pub(super) seq: Option<Seq>,
+    /// The run that begins with it.
+    pub(super) begins: Option<String>,
     /// The event as JSON, written once for all readers.
     pub(super) json: String,
 }
@@ -145,7 +147,9 @@ impl Feed {
         let position = state.position;
         self.sender.send(|| {
             let json = to_json(&event);
-            let publication = Publication { event, position, seq, json };
+            let begins =
+                matches!(event, AgentEvent::AgentStart).then(|| state.tail.as_ref().map(|tail| tail.run.clone()));
+            let publication = Publication { event, position, seq, begins: begins.flatten(), json };
             let bytes = publication.bytes();
             (publication, bytes)
         });

@@ -325,9 +325,7 @@ impl Reader {
             AgentEvent::MessageUpdate { message, assistant_message_event } => {
                 return self.update(publication, message.as_deref(), assistant_message_event);
             }
-            AgentEvent::AgentStart => {
-                self.seen.run = self.feed.open_run().map(|(run, _)| run).or_else(|| Some(String::new()));
-            }
+            AgentEvent::AgentStart => self.seen.run.clone_from(&publication.begins),
             AgentEvent::TurnStart => {
                 self.seen.turn = true;
                 self.seen.turns += 1;

@@ -241,8 +241,11 @@ impl Stage {
 
     async fn play(&mut self, position: Seq, event: AgentEvent) {
         if let AgentEvent::AgentStart = event {
-            self.store.claim(&self.chat, "run", Vec::new(), 0).await.unwrap();
-            self.feed.begin("run", position);
+            // A handoff keeps the claim for the run that follows.
+            self.store.release(&self.chat, &self.sink.run).await.unwrap();
+            self.sink.run.push('+');
+            self.store.claim(&self.chat, &self.sink.run, Vec::new(), 0).await.unwrap();
+            self.feed.begin(&self.sink.run, position);
         }
         match event {
             AgentEvent::TurnSettled => self.feed.publish(event, None),
