@@ -293,7 +293,7 @@ mod tests {
     async fn a_run_that_fails_before_it_began_has_a_start_and_an_end() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("test.db")).await.unwrap();
-        let runs = Runs::new(store, crate::server::runs::attach::tests::models());
+        let runs = Runs::new(store, crate::server::runs::silent::models());
         let chat = runs.create_chat().await.unwrap();
         let feed = runs.feed(&chat).await.unwrap();
         feed.begin("run", Seq::START);

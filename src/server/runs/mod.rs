@@ -10,6 +10,8 @@ mod delete;
 mod drive;
 mod feed;
 mod recover;
+#[cfg(test)]
+mod silent;
 mod steer;
 mod stop;
 mod view;

@@ -26,7 +26,7 @@ pub(crate) async fn seed(folder: &Path) -> Result<(), Failure> {
 
 fn message(index: usize) -> Message {
     let text = format!("{index} {}", "The tide comes in twice a day. ".repeat(CHARACTERS / 31));
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         return Message::user(text, index as i64);
     }
     Message::Assistant(AssistantMessage {

@@ -388,4 +388,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

@@ -7,7 +7,6 @@ use futures::poll;
 use futures::stream::BoxStream;
 use proptest::prelude::*;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::app::native::event::ToolOutput;
@@ -15,10 +14,8 @@ use crate::app::native::{AssistantEvent, Block};
 use crate::app::transcript::live::{Applied, Tail};
 use crate::app::transcript::{Live, sample, script};
 use crate::server::agent::Sink;
-use crate::server::llm::catalog::{Api, Model, Models};
-use crate::server::llm::options::Options;
-use crate::server::llm::{Dialect, Request, StreamEvent};
 use crate::server::runs::drive::RunSink;
+use crate::server::runs::silent::models;
 
 /// How a reader behaves.
 #[derive(Clone, Debug)]
@@ -84,20 +81,6 @@ fn lively(events: Vec<(Seq, AgentEvent)>) -> Vec<(Seq, AgentEvent)> {
         all.push((position, event));
     }
     all
-}
-
-/// Nobody is asked: the runs are played from a script.
-struct Silent;
-
-impl Dialect for Silent {
-    fn stream(&self, _: Request, _: CancellationToken) -> BoxStream<'static, StreamEvent> {
-        futures::stream::pending().boxed()
-    }
-}
-
-pub(in crate::server::runs) fn models() -> Models {
-    let model = Model { id: "silent".to_owned(), provider: "tests".to_owned(), api: Api::Lesson, ..Model::default() };
-    Models { model, dialect: Arc::new(Silent), options: Options::default() }
 }
 
 /// What a native client relies on.
