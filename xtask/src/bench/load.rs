@@ -131,7 +131,7 @@ impl Scene<'_> {
     fn open(&self) -> Result<Vec<Row>> {
         let server = self.server(&format!("{OPEN}x4-open"))?;
         let (_, found) = Process::scene(self.load, "open", &[server.address(), OPEN.to_string()])?;
-        let one = |updates: &str| {
+        let one = |updates: &str| -> Result<Row> {
             let value = format!("{:.1} ms", number(&found[updates], "ms")?);
             Ok(row(format!("attach to a run of {OPEN} deltas ({updates})"), value, "< 20 ms"))
         };
