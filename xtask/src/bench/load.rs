@@ -139,7 +139,7 @@ impl Scene<'_> {
     }
 
     fn wire(&self) -> Result<Vec<Row>> {
-        let one = |(deltas, characters): (usize, usize)| {
+        let one = |(deltas, characters): (usize, usize)| -> Result<Row> {
             let script = format!("{deltas}x{characters}");
             let server = self.server(&script)?;
             let arguments = [server.address(), self.address.to_owned(), format!("/{script}/v1")];
@@ -162,7 +162,7 @@ impl Scene<'_> {
         let server = Server::start_over(self.built, &self.base_url(&format!("20x{STAMPED}")), &data)?;
         let (_, found) = Process::scene(self.load, "records", &[server.address()])?;
         let Some(found) = found.as_object() else { bail!("no records in {found}") };
-        let one = |(name, times): (&String, &Value)| {
+        let one = |(name, times): (&String, &Value)| -> Result<Row> {
             let Some(times) = times.as_object() else { bail!("no times of {name}") };
             let mut words = Vec::new();
             for (length, time) in times {
