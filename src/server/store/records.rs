@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::unsync::Cache;
 use sqlx::SqliteConnection;
 
 use super::{StoreError, messages};
@@ -20,9 +20,9 @@ const RECORDS: usize = 1000;
 const MESSAGE: usize = size_of::<Stored>();
 const BYTE: usize = 2;
 
-/// A cheap handle on the records.
+/// A cheap handle on the records. In one piece: a cache of several would give each record the room of one of them.
 #[derive(Clone)]
-pub(super) struct Records(Arc<Cache<String, Known, Room>>);
+pub(super) struct Records(Arc<Mutex<Cache<String, Known, Room>>>);
 
 /// What is known of a record, and the memory that it takes.
 #[derive(Clone, Default)]
@@ -46,7 +46,7 @@ impl Records {
     }
 
     fn within(room: u64) -> Self {
-        Self(Arc::new(Cache::with_weighter(RECORDS, room, Room)))
+        Self(Arc::new(Mutex::new(Cache::with_weighter(RECORDS, room, Room))))
     }
 
     /// Asks a record as `connection` sees it, or later. Everything that it sees must be committed.
@@ -56,7 +56,7 @@ impl Records {
         chat: &str,
         question: impl FnOnce(&[Stored]) -> T,
     ) -> Result<T, StoreError> {
-        let mut known = self.0.get(chat).unwrap_or_default();
+        let mut known = self.known(chat);
         let end = end(&known.lock());
         let new = messages::read_sized(connection, chat, end).await?;
         let grown: usize = new.iter().map(|(_, bytes)| MESSAGE + BYTE * bytes).sum();
@@ -67,7 +67,7 @@ impl Records {
         };
         if grown > 0 {
             known.bytes += grown;
-            self.0.insert(chat.to_owned(), known);
+            self.cache().insert(chat.to_owned(), known);
         }
         Ok(answer)
     }
@@ -79,12 +79,23 @@ impl Records {
         chat: &str,
         question: impl FnOnce(&[Stored]) -> T,
     ) -> Result<T, StoreError> {
-        let known = self.0.get(chat).unwrap_or_default();
+        let known = self.known(chat);
         let end = end(&known.lock());
         let new = messages::read_sized(connection, chat, end).await?;
         let mut record = Restored::of(known.lock());
         extend(&mut record.guard, new);
         Ok(question(&record.guard))
+    }
+}
+
+impl Records {
+    fn known(&self, chat: &str) -> Known {
+        self.cache().get(chat).cloned().unwrap_or_default()
+    }
+
+    /// Held for moments only.
+    fn cache(&self) -> MutexGuard<'_, Cache<String, Known, Room>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,7 +218,7 @@ mod tests {
         };
         let panic = std::panic::AssertUnwindSafe(breaks).catch_unwind().await.map(|_: Result<(), _>| ()).unwrap_err();
         assert_eq!(panic.downcast_ref::<String>().unwrap(), "3");
-        assert_eq!(store.records.0.get("chat").unwrap().lock().len(), 2);
+        assert_eq!(store.records.known("chat").lock().len(), 2);
         assert_eq!(store.ask("chat", texts).await.unwrap().len(), 3);
     }
 
@@ -217,12 +228,15 @@ mod tests {
         let mut connection = store.readers.acquire().await.unwrap();
         let records = Records::within(100);
         assert_eq!(records.ask(&mut connection, "chat", texts).await.unwrap().len(), 2);
-        assert_eq!(records.0.len(), 0);
+        assert_eq!(records.cache().len(), 0);
         let records = Records::within(100_000);
         for (chat, count) in [("chat", 2), ("chat", 2), ("other", 0)] {
             assert_eq!(records.ask(&mut connection, chat, <[Stored]>::len).await.unwrap(), count);
         }
-        assert_eq!(records.0.len(), 1, "an empty record takes no room");
-        assert!(records.0.weight() > 2 * MESSAGE as u64);
+        assert_eq!(records.cache().len(), 1, "an empty record takes no room");
+        assert!(records.cache().weight() > 2 * MESSAGE as u64);
+        let records = Records::within(records.cache().weight() * 5 / 4);
+        records.ask(&mut connection, "chat", |_| ()).await.unwrap();
+        assert_eq!(records.cache().len(), 1, "one record may take nearly all of it");
     }
 }

@@ -62,7 +62,7 @@ impl Store {
         may_wake: fn(&[Stored]) -> bool,
         now: i64,
     ) -> Result<Claimed, StoreError> {
-        let (chat, run) = (chat.to_owned(), run.to_owned());
+        let (chat, run, records) = (chat.to_owned(), run.to_owned(), self.records.clone());
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
@@ -72,7 +72,7 @@ impl Store {
                     if waiting.is_empty() || is_taken {
                         return Ok(Claimed::Held);
                     }
-                    if !may_wake(&messages::read(connection, &chat, Seq::START).await?) {
+                    if !records.ask_within(connection, &chat, may_wake).await? {
                         return Ok(Claimed::Held);
                     }
                     let mut appended = Vec::with_capacity(waiting.len());

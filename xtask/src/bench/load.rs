@@ -85,7 +85,11 @@ impl Scene<'_> {
         let name = format!("{runs} × {}/s", 1000 / every);
         Ok(vec![
             row(format!("{name}: delay"), delays(&found)?, "p99 < 25 ms"),
-            row(format!("{name}: whole"), format!("{} of {runs}", found["whole"]), "all"),
+            row(
+                format!("{name}: whole"),
+                format!("{} of {runs}, {} updates skipped", found["whole"], found["skipped"]),
+                "all",
+            ),
             row(format!("{name}: memory"), mebibytes(peak_memory(server.pid())?), "< 300 MiB"),
             row(format!("{name}: CPU of the server"), format!("{:.1} µs a delta", used[0] * 1e6 / all), "≤ 12 µs"),
             row(format!("{name}: CPU of the provider"), format!("{:.1} µs a delta", used[1] * 1e6 / all), ""),

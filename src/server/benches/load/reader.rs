@@ -20,9 +20,9 @@ pub(crate) struct Reader {
 pub(crate) struct Seen {
     /// µs between the sending of a delta and its coming, for each.
     pub(crate) delays: Vec<u64>,
-    /// The text, folded from its deltas.
+    /// The text, folded from its deltas, and at the end that of the finished message.
     pub(crate) text: String,
-    /// True when the finished message says the same.
+    /// True when both are the same.
     pub(crate) is_whole: bool,
     /// When the provider sent its first delta, and when the message's end came; µs.
     pub(crate) first: u64,
@@ -79,7 +79,9 @@ impl Reader {
                 let message = serde_json::from_slice::<Value>(event)?["message"].take();
                 if message["role"] == "assistant" {
                     seen.ended = now_us();
-                    seen.is_whole = message["content"][0]["text"] == *seen.text;
+                    let text = message["content"][0]["text"].as_str().unwrap_or_default();
+                    seen.is_whole = text == seen.text;
+                    seen.text = text.to_owned();
                 }
             } else if event.starts_with(br#"{"type":"turn-settled""#) {
                 return Ok(seen);
