@@ -179,17 +179,22 @@ impl Runs {
         let due = |record: &[Stored]| (next(record) == Next::Handoff).then(|| super::accept::handoff(record, now_ms()));
         let marker = self.inner.store.ask(chat, due).await.ok()??;
         let run = uuid::Uuid::now_v7().simple().to_string();
-        match self.inner.store.pass_on(chat, ended, &run, vec![marker], now_ms()).await {
-            Ok(Claimed::Now(prompts)) => {
-                let position = prompts.last().map(|stored| stored.seq).unwrap_or_default();
-                let cancel = feed.begin(&run, before(&prompts, position));
-                Some(Start { chat: chat.to_owned(), run, prompts, cancel })
-            }
-            Ok(Claimed::Held) => None,
-            Err(error) => {
-                tracing::error!(%error, chat, "the handoff could not be stored");
-                None
-            }
+        begun(feed, chat, &run, self.inner.store.pass_on(chat, ended, &run, vec![marker], now_ms()).await)
+    }
+}
+
+/// Opens the feed for a run that the server starts by itself, if it got the chat.
+pub(super) fn begun(feed: &Feed, chat: &str, run: &str, claimed: Result<Claimed, StoreError>) -> Option<Start> {
+    match claimed {
+        Ok(Claimed::Now(prompts)) => {
+            let position = prompts.last().map(|stored| stored.seq).unwrap_or_default();
+            let cancel = feed.begin(run, before(&prompts, position));
+            Some(Start { chat: chat.to_owned(), run: run.to_owned(), prompts, cancel })
+        }
+        Ok(Claimed::Held) => None,
+        Err(error) => {
+            tracing::error!(%error, chat, "a run could not be begun");
+            None
         }
     }
 }

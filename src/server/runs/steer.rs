@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::drive::Start;
+use super::Runs;
+use super::drive::{Start, begun};
 use super::feed::Feed;
-use super::{Runs, before};
 use crate::app::native::view::Next;
 use crate::app::native::{ErrorBody, Message, Stored};
 use crate::app::transcript::scan::next::next;
 use crate::server::agent::Steering;
 use crate::server::clock::now_ms;
-use crate::server::store::{Claimed, Store, StoreError};
+use crate::server::store::{Store, StoreError};
 
 /// The steers that wait for a chat.
 pub(super) struct Waiting {
@@ -55,18 +55,7 @@ impl Runs {
     /// caller holds the feed's gate, and no run is open.
     pub(super) async fn wake(&self, feed: &Feed, chat: &str) -> Option<Start> {
         let run = uuid::Uuid::now_v7().simple().to_string();
-        match self.inner.store.wake(chat, &run, is_idle, now_ms()).await {
-            Ok(Claimed::Now(prompts)) => {
-                let position = prompts.last().map(|stored| stored.seq).unwrap_or_default();
-                let cancel = feed.begin(&run, before(&prompts, position));
-                Some(Start { chat: chat.to_owned(), run, prompts, cancel })
-            }
-            Ok(Claimed::Held) => None,
-            Err(error) => {
-                tracing::error!(%error, chat, "a chat could not be woken");
-                None
-            }
-        }
+        begun(feed, chat, &run, self.inner.store.wake(chat, &run, is_idle, now_ms()).await)
     }
 
     /// Wakes all chats that may be woken, a few at a time.
