@@ -5,8 +5,8 @@
 pub use crate::client::{
     clock::{Timer, after, next_frame, now, sleep},
     dom::{
-        Listening, Moved, document_title, focus, focus_is_free, is_typing, is_visible, on_resize, on_return, on_scroll,
-        on_visibility, scroll_to_end,
+        Listening, Moved, checked, document_title, focus, focus_is_free, is_typing, is_visible, on_resize, on_return,
+        on_scroll, on_visibility, scroll_to_end, typed,
     },
     events::{Following, Told, follow},
     http::get,
@@ -57,6 +57,16 @@ mod nowhere {
     pub async fn sleep(_: u32) {}
 
     pub fn focus(_: &str) {}
+
+    #[must_use]
+    pub fn checked(_: &leptos::web_sys::HtmlFormElement) -> Vec<String> {
+        Vec::new()
+    }
+
+    #[must_use]
+    pub fn typed(_: &leptos::web_sys::HtmlFormElement) -> String {
+        String::new()
+    }
 
     #[must_use]
     pub fn focus_is_free() -> bool {

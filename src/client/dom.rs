@@ -4,7 +4,10 @@ use js_sys::Reflect;
 use send_wrapper::SendWrapper;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
-use web_sys::{Document, Event, FocusOptions, HtmlElement, ScrollBehavior, ScrollToOptions, VisibilityState, Window};
+use web_sys::{
+    Document, Event, FocusOptions, HtmlElement, HtmlFormElement, HtmlInputElement, ScrollBehavior, ScrollToOptions,
+    VisibilityState, Window,
+};
 
 /// Pixels from the end that still count as being at the end.
 const NEAR_END: f64 = 120.0;
@@ -45,6 +48,23 @@ pub fn focus(selector: &str) {
         options.set_prevent_scroll(true);
         let _ = element.focus_with_options(&options);
     }
+}
+
+/// The values of the options that are checked in a form.
+#[must_use]
+pub fn checked(form: &HtmlFormElement) -> Vec<String> {
+    inputs(form, "input:checked").iter().map(HtmlInputElement::value).collect()
+}
+
+/// What stands in the text field of a form.
+#[must_use]
+pub fn typed(form: &HtmlFormElement) -> String {
+    inputs(form, "input[type=text]").first().map(HtmlInputElement::value).unwrap_or_default()
+}
+
+fn inputs(form: &HtmlFormElement, selector: &str) -> Vec<HtmlInputElement> {
+    let Ok(found) = form.query_selector_all(selector) else { return Vec::new() };
+    (0..found.length()).filter_map(|index| found.item(index)?.dyn_into().ok()).collect()
 }
 
 /// True when the focus is on nothing in particular, so that moving it interrupts nobody.

@@ -1,5 +1,6 @@
 //! Where the learner writes.
 
+use leptos::html::Textarea;
 use leptos::prelude::*;
 
 use crate::app::native::input::is_blank;
@@ -9,19 +10,28 @@ use crate::app::state::{Fate, Session};
 /// Words that are being written; they survive a reload. Copies are the same words.
 #[derive(Clone, Copy)]
 pub struct Draft {
-    text: RwSignal<String>,
+    /// None until the field is the page's: what was typed into it before then stands in it alone.
+    text: RwSignal<Option<String>>,
     key: StoredValue<String>,
+    /// The field that the words are written in.
+    pub field: NodeRef<Textarea>,
 }
 
 impl Draft {
-    /// What was written under `key` before.
+    /// What stands in the field already; else what was written under `key` before.
     #[must_use]
     pub fn new(key: String) -> Self {
-        let draft = Self { text: RwSignal::new(String::new()), key: StoredValue::new(key) };
+        let draft = Self { text: RwSignal::new(None), key: StoredValue::new(key), field: NodeRef::new() };
         Effect::new(move |_| {
-            let before = platform::draft(&draft.key.get_value());
-            if !before.is_empty() {
-                draft.text.set(before);
+            let Some(field) = draft.field.get() else { return };
+            if draft.text.read_untracked().is_some() {
+                return;
+            }
+            let typed = field.value();
+            if typed.is_empty() {
+                draft.text.set(Some(platform::draft(&draft.key.get_value())));
+            } else {
+                draft.write(typed);
             }
         });
         draft
@@ -29,25 +39,25 @@ impl Draft {
 
     pub fn write(self, words: String) {
         platform::remember_draft(&self.key.get_value(), &words);
-        self.text.set(words);
+        self.text.set(Some(words));
     }
 
     /// True while there is nothing that could be sent.
     #[must_use]
     pub fn is_blank(self) -> bool {
-        is_blank(&self.text.read())
+        self.text.read().as_deref().is_none_or(is_blank)
     }
 
-    /// The words, for whoever shows them.
+    /// The words, for the field; none leaves it as it is.
     #[must_use]
-    pub fn shown(self) -> String {
+    pub fn shown(self) -> Option<String> {
         self.text.get()
     }
 
     /// The words as they are now.
     #[must_use]
     pub fn words(self) -> String {
-        self.text.get_untracked()
+        self.text.get_untracked().unwrap_or_default()
     }
 }
 
@@ -56,6 +66,7 @@ impl Draft {
 pub fn Field(draft: Draft, rows: u8, placeholder: &'static str, send: impl Fn() + 'static) -> impl IntoView {
     view! {
         <textarea
+            node_ref=draft.field
             aria-label="Message"
             rows=rows
             dir="auto"
@@ -78,9 +89,9 @@ pub fn Composer(session: Session) -> impl IntoView {
             return;
         }
         // The draft is kept until the words are taken.
-        draft.text.set(String::new());
+        draft.text.set(Some(String::new()));
         let (id, kept) = (session.chat.get_value(), words.clone());
-        session.say(words, move |fate| match (fate, draft.text.try_get_untracked()) {
+        session.say(words, move |fate| match (fate, draft.text.try_get_untracked().map(Option::unwrap_or_default)) {
             (Fate::Taken, Some(typed)) => draft.write(typed),
             (Fate::Refused, Some(typed)) if !typed.is_empty() => draft.write(format!("{kept}\n{typed}")),
             (Fate::Refused, Some(_)) => draft.write(kept),
@@ -98,7 +109,7 @@ pub fn Composer(session: Session) -> impl IntoView {
                     <button class="go" disabled=move || draft.is_blank() || session.submitted.get() || session.gone.get()>"Send"</button>
                 }
             >
-                <button type="button" class="stop" on:click=move |_| session.stop()>"Stop"</button>
+                <button type="button" class="stop" disabled=move || session.stopping.get() on:click=move |_| session.stop()>"Stop"</button>
             </Show>
         </form>
     }

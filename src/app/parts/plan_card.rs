@@ -78,6 +78,7 @@ fn VerdictForm(session: Session) -> impl IntoView {
             <form on:submit=send class="changes">
                 <label for="plan-changes">"What should change?"</label>
                 <textarea
+                    node_ref=note.field
                     id="plan-changes"
                     rows="2"
                     placeholder="For example: skip the first block, or make it shorter"
