@@ -48,6 +48,28 @@ test.describe("a page of a lesson", () => {
     await asked(page, FIRST_QUESTION);
   });
 
+  test("that was deleted elsewhere leaves the list, and comes back with it when it is restored elsewhere", async ({ page, server }) => {
+    const chat = await begin(page);
+    await asked(page, FIRST_QUESTION);
+    await post(server, "/api/chats/delete", { chatId: chat });
+    await expect(status(page)).toContainText("This lesson was deleted.");
+    await expect(entry(page)).toHaveCount(0);
+    await post(server, "/api/chats/restore", { chatId: chat });
+    await expect(status(page)).toHaveText("A question waits for you.");
+    await expect(entry(page)).toHaveCount(1);
+  });
+
+  test("that was opened after its deletion shows the lesson when it is restored elsewhere", async ({ page, server }) => {
+    const chat = await begin(page);
+    await asked(page, FIRST_QUESTION);
+    await post(server, "/api/chats/delete", { chatId: chat });
+    await open(page, `/chat/${chat}`);
+    await expect(page.getByRole("heading", { name: "This lesson was deleted" })).toBeVisible();
+    await post(server, "/api/chats/restore", { chatId: chat });
+    await asked(page, FIRST_QUESTION);
+    await expect(entry(page)).toHaveCount(1);
+  });
+
   test("is told at once when it is deleted in its own list", async ({ page }) => {
     await begin(page);
     await asked(page, FIRST_QUESTION);
@@ -70,6 +92,20 @@ test.describe("a page of a lesson", () => {
     await asked(page, FIRST_QUESTION);
     await expect(entry(page)).toHaveCount(1);
   });
+});
+
+modelTest("the list says that a lesson is at work from its beginning on", async ({ model, page }) => {
+  const held = gate();
+  model.queue(stream([...deltas("All about tides."), finish("stop")]), stream([...deltas("Twice"), held, finish("stop")]));
+  await begin(page, "teach me tides");
+  await settled(page);
+  await expect(entry(page)).toContainText("finding out what you know");
+  await message(page).fill("how often?");
+  await button(page, "Send").click();
+  await held.reached();
+  await expect(entry(page)).toContainText("your teacher is writing");
+  held.open();
+  await expect(entry(page)).toContainText("finding out what you know");
 });
 
 modelTest.describe("a lesson whose teacher writes", () => {

@@ -1,7 +1,7 @@
 // A first lesson, by mouse: the probe in all its kinds of answers, the plan, and the first block up to a right answer.
 
 import {
-  asked, begin, button, choose, FIRST_QUESTION, fractions, log, plan, progress, question, settled, usage,
+  answering, asked, begin, button, choose, FIRST_QUESTION, fractions, log, plan, progress, question, settled, usage,
 } from "./support/lesson";
 import { expect, test } from "./support/server";
 
@@ -50,6 +50,11 @@ test("a learner is probed, accepts a plan and learns from a wrong answer", async
   await expect(progress(page).getByRole("listitem").nth(2)).toHaveText("Parts of a whole (now)");
   await button(question(page), "Show a hint").click();
   await expect(question(page).getByRole("note")).toContainText("Count the slices");
+  await expect(question(page).getByRole("radio").first()).toBeFocused();
+  await page.reload();
+  await answering(page);
+  await expect(question(page).getByRole("note")).toContainText("Count the slices");
+  await expect(button(question(page), "Show a hint")).toHaveCount(0);
   await choose(page, "3/8");
   await expect(log(page)).toContainText("Not quite. You answered 3/8. Right is 5/8.");
   await expect(log(page)).toContainText("But 3 counts the slices that were eaten");

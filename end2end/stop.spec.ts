@@ -2,6 +2,7 @@
 
 import {
   asked, begin, button, chatOf, chatView, FIRST_QUESTION, log, message, open, post, question, settled, shownText,
+  status,
 } from "./support/lesson";
 import { expect, test } from "./support/server";
 
@@ -31,6 +32,24 @@ test.describe("while the teacher writes", () => {
     await asked(other, FIRST_QUESTION);
     await expect(log(page)).not.toContainText("You stopped the teacher here.");
     expect(await shownText(page)).toBe(await shownText(other));
+  });
+});
+
+test.describe("while the server is away", () => {
+  test.use({ serverEnv: { LEARNHARNESS_LESSON_PACE_MS: "200" }, expectedComplaints: [/net::ERR_/] });
+
+  test("a stop waits, says so, and is sent when the server is back", async ({ page, server }) => {
+    await begin(page);
+    await expect(log(page)).toContainText("follow a written");
+    await server.stop("SIGKILL");
+    await expect(status(page)).toHaveText("Reconnecting…");
+    await button(page, "Stop").click();
+    await expect(status(page)).toHaveText("Reconnecting to stop your teacher…");
+    await server.start();
+    await settled(page);
+    await expect(log(page)).toContainText("You stopped the teacher here.");
+    await expect(question(page)).toHaveCount(0);
+    await expect(page.locator(".dock").getByRole("alert")).toHaveCount(0);
   });
 });
 

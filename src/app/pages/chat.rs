@@ -50,6 +50,16 @@ fn Deleted(id: String, again: impl Fn() + Copy + Send + 'static) -> impl IntoVie
     api::answer_not_found();
     let changes = expect_context::<Changes>();
     let trouble = RwSignal::new(None::<String>);
+    let kept = StoredValue::new(id.clone());
+    Effect::new(move |_| {
+        spawn_local(async move {
+            restored(kept).await;
+            if !kept.is_disposed() {
+                changes.0.update(|count| *count += 1);
+                again();
+            }
+        });
+    });
     let restore = move |_| {
         let id = id.clone();
         spawn_local(async move {
@@ -80,6 +90,20 @@ fn Deleted(id: String, again: impl Fn() + Copy + Send + 'static) -> impl IntoVie
         </div>
     }
     .into_any()
+}
+
+/// Milliseconds between two looks whether a deleted lesson was restored.
+const RESTORED_LOOK_MS: u32 = 4_000;
+
+/// Waits until the chat was restored elsewhere, or its page is left.
+async fn restored(chat: StoredValue<String>) {
+    loop {
+        platform::sleep(RESTORED_LOOK_MS).await;
+        let Some(id) = chat.try_get_value() else { return };
+        if platform::is_visible() && api::chat(&id, Seq::START).await.is_ok() {
+            return;
+        }
+    }
 }
 
 #[component]
@@ -194,18 +218,19 @@ fn begin(session: Session) {
         session.running.track();
         follow();
     });
-    // A chat that is deleted or restored in the list may be this one.
+    // A chat that is deleted or restored in the list may be this one; one that runs is told so by its stream.
     Effect::new(move |before: Option<()>| {
         changes.0.track();
-        if before.is_some() {
+        if before.is_some() && !session.running.get_untracked() {
             session.look_now();
         }
     });
-    Effect::new(move |before: Option<bool>| {
-        let running = session.running.get();
-        if before == Some(true) && !running {
+    // The list says which chats run, and has those that were not deleted.
+    Effect::new(move |before: Option<(bool, bool)>| {
+        let now = (session.running.get(), session.gone.get());
+        if before.is_some_and(|before| before != now) {
             changes.0.update(|count| *count += 1);
         }
-        running
+        now
     });
 }

@@ -1,5 +1,6 @@
 //! The question that waits, docked where the hands are.
 
+use leptos::html::Form;
 use leptos::prelude::*;
 
 use super::rich::Rich;
@@ -25,13 +26,28 @@ pub fn Dock(session: Session) -> impl IntoView {
 struct Draft {
     chosen: RwSignal<Vec<String>>,
     words: RwSignal<String>,
+    /// False until the form is the page's: what was done in it before then stands in it alone.
+    read: RwSignal<bool>,
+    form: NodeRef<Form>,
 }
 
 impl Draft {
-    /// What an answer was made of.
-    fn of(answer: Answer) -> Self {
+    /// What an answer was made of that was given back; else what stands in the form already.
+    fn new(answer: Option<Answer>) -> Self {
+        let read = RwSignal::new(answer.is_some());
+        let answer = answer.unwrap_or_default();
         let words = answer.text.or(answer.other).unwrap_or_default();
-        Self { chosen: RwSignal::new(answer.values), words: RwSignal::new(words) }
+        let draft =
+            Self { chosen: RwSignal::new(answer.values), words: RwSignal::new(words), read, form: NodeRef::new() };
+        Effect::new(move |_| {
+            let Some(form) = draft.form.get() else { return };
+            if !draft.read.get_untracked() {
+                draft.chosen.set(platform::checked(&form));
+                draft.words.set(platform::typed(&form));
+                draft.read.set(true);
+            }
+        });
+        draft
     }
 
     fn answer(self, question: &Question) -> Answer {
@@ -69,7 +85,7 @@ impl Draft {
 
 #[component]
 fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
-    let draft = Draft::of(session.given(&asked.tool_call_id).unwrap_or_default());
+    let draft = Draft::new(session.given(&asked.tool_call_id));
     let folded = RwSignal::new(false);
     let (asked, kept) = (StoredValue::new(asked), StoredValue::new(question.clone()));
     let idle = move || session.is_idle();
@@ -94,11 +110,12 @@ fn Ask(session: Session, asked: Pending, question: Question) -> impl IntoView {
     // Nothing in the form can have the focus before it can be answered.
     Effect::new(move |_| {
         if idle() && platform::focus_is_free() {
-            platform::next_frame(|| platform::focus(".ask input"));
+            // Who is at work in it already is not moved.
+            platform::next_frame(|| platform::focus(".ask:not(:focus-within) input"));
         }
     });
     view! {
-        <form class="ask" class:folded=folded aria-label="Question" on:submit=answer on:keydown=digits>
+        <form node_ref=draft.form class="ask" autocomplete="off" class:folded=folded aria-label="Question" on:submit=answer on:keydown=digits>
             <button type="button" class="fold bare" aria-expanded=move || (!folded.get()).to_string() on:click=move |_| folded.update(|folded| *folded = !*folded)>
                 {move || if folded.get() { "Show question" } else { "Fold" }}
             </button>
@@ -140,7 +157,7 @@ fn Options(question: Question, draft: Draft) -> impl IntoView {
                         type=kind
                         name="answer"
                         value=value
-                        prop:checked=chosen
+                        prop:checked=move || draft.read.get().then(&chosen)
                         on:change=move |event| draft.choose(&choose, several, event_target_checked(&event))
                     />
                     <Rich text=shown/>
@@ -172,7 +189,7 @@ fn Words(question: Question, draft: Draft) -> impl IntoView {
                 autocomplete="off"
                 aria-label=name
                 placeholder=name
-                prop:value=move || draft.words.get()
+                prop:value=move || draft.read.get().then(|| draft.words.get())
                 on:input=write
             />
         }
@@ -181,16 +198,23 @@ fn Words(question: Question, draft: Draft) -> impl IntoView {
 
 #[component]
 fn Hint(session: Session, asked: Pending, question: Question) -> impl IntoView {
-    let shown = RwSignal::new(false);
+    let asked_for = RwSignal::new(false);
     let hint = match question {
         Question::Quiz(quiz) => quiz.hint,
         Question::Ask(_) => None,
     };
     hint.map(|hint| {
         let id = StoredValue::new(asked.tool_call_id);
+        let recorded = move || session.outline.with(|outline| id.with_value(|id| outline.hinted.contains(id)));
+        let shown = Memo::new(move |_| asked_for.get() || recorded());
         let show = move |_| {
-            shown.set(true);
+            asked_for.set(true);
             session.hint(InputEvent::Hint { tool_call_id: id.get_value() });
+            // The button has gone: whoever has read the hint goes on with the options, at the one that is chosen.
+            platform::next_frame(|| {
+                platform::focus(".ask input");
+                platform::focus(".ask input:checked");
+            });
         };
         view! {
             <Show

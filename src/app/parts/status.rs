@@ -36,6 +36,8 @@ fn words(session: Session) -> String {
         return "This lesson was deleted. What you have typed stays here.".to_owned();
     }
     let words = match (session.lost.get(), session.submitted.get(), session.running.get()) {
+        (true, _, _) if session.stopping.get() => "Reconnecting to stop your teacher…",
+        (_, _, true) if session.stopping.get() => "Stopping…",
         (true, _, _) => "Reconnecting…",
         (false, true, _) => "Sending…",
         (false, false, true) => match session.waits.get() {

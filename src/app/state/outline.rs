@@ -12,6 +12,8 @@ pub struct Outline {
     pub phase: Phase,
     pub next: Next,
     pub pending: Vec<Pending>,
+    /// The questions whose hint the learner has looked at, by their calls.
+    pub hinted: Vec<String>,
     pub plan: Option<PlanView>,
     pub usage: Usage,
     /// Tokens of the last request and its answer; 0 before the first.
@@ -26,6 +28,7 @@ impl Outline {
             phase: scan::phase(record),
             next: scan::next(record),
             pending: scan::pending(record),
+            hinted: scan::hinted(record),
             plan: scan::plan(record),
             usage: scan::usage(record),
             context: scan::context_tokens(record),

@@ -14,6 +14,7 @@ use crate::app::native::{
     Accepted, AgentEvent, Answer, AssistantMessage, Block, ErrorBody, ErrorDetail, ErrorKind, InputEvent, Marker,
     Message, Question, Seq, StopReason, Stored, ToolResultMessage,
 };
+use crate::app::transcript::scan::hinted;
 use crate::app::transcript::scan::next::{next, pending};
 use crate::server::clock::now_ms;
 use crate::server::store::{Acceptance, Decision, Offer, Wakes};
@@ -215,7 +216,10 @@ fn hint(record: &[Stored], id: &str, now: i64) -> Result<Decision, ErrorBody> {
     let asked = waiting(record, id)?;
     match read_question(&asked)? {
         Question::Quiz(quiz) if quiz.hint.is_some() => {
-            Ok(Decision { append: vec![mark(Marker::Hint { tool_call_id: id.to_owned() }, now)], run: false })
+            // Looking at it again, on another page for instance, is nothing new.
+            let is_new = !hinted(record).iter().any(|known| known == id);
+            let marker = is_new.then(|| mark(Marker::Hint { tool_call_id: id.to_owned() }, now));
+            Ok(Decision { append: marker.into_iter().collect(), run: false })
         }
         Question::Quiz(_) | Question::Ask(_) => Err(invalid("This question has no hint.")),
     }

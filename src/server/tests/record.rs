@@ -121,6 +121,26 @@ async fn the_longest_text_is_taken() {
 }
 
 #[tokio::test]
+async fn a_hint_that_is_looked_at_again_changes_nothing() {
+    let app = TestApp::new().await;
+    let chat = app.chat().await;
+    app.text(&chat, "hi").await;
+    let mut quiz = quiz();
+    quiz["hint"] = json!("Count your fingers.");
+    let mut reader = app.watch(&chat).await;
+    app.model.call(&[("q", "quiz", quiz)]).await;
+    reader.settled().await;
+    let hint = json!({"type": "hint", "toolCallId": "q"});
+    let first = app.input_as(&chat, "one", hint.clone()).await;
+    let record = app.record(&chat).await;
+    let again = app.input_as(&chat, "two", hint).await;
+    assert_eq!((first.status.as_u16(), again.status.as_u16()), (202, 202));
+    assert_eq!(first.json(), again.json(), "both tell the marker's position");
+    assert_eq!(first.json()["seq"], json!(record.last().unwrap().seq));
+    assert_eq!(app.record(&chat).await, record);
+}
+
+#[tokio::test]
 async fn what_the_chat_cannot_take_now_is_refused_and_changes_nothing() {
     let app = TestApp::new().await;
     let empty = app.chat().await;

@@ -19,6 +19,8 @@ use crate::app::transcript::live::Applied;
 
 /// Milliseconds between two looks at a chat that is not streamed.
 const LOOK_MS: u32 = 2_000;
+/// Milliseconds between two looks at a chat that was deleted.
+const GONE_LOOK_MS: u32 = 4_000;
 /// Milliseconds after which a server that has not answered is said to be away.
 const SLOW_MS: u32 = 2_000;
 /// The longest wait between two tries to reach a server, in ms.
@@ -91,15 +93,23 @@ impl Session {
         if !self.is_last(asked) {
             return;
         }
+        if !answer.as_ref().is_err_and(is_offline) {
+            self.reached();
+        }
         match answer {
             Ok(view) => self.see(view),
             Err(error) => self.missed(&error),
         }
     }
 
+    /// The server is there: what was wrong with the connection is over.
+    fn reached(self) {
+        let _ = self.lost.try_set(false);
+        self.calm(|kind| kind == ErrorKind::Offline);
+    }
+
     /// What the server says of the chat as of now.
     fn see(self, view: ChatView) {
-        let _ = self.lost.try_set(false);
         if self.connection.try_with_value(|connection| connection.sending) != Some(false) {
             return self.look_in(LOOK_MS);
         }
@@ -145,10 +155,15 @@ impl Session {
         }
     }
 
-    /// The chat is gone: nothing more comes, and what was typed stays.
+    /// The chat is gone: nothing more comes unless it is restored, and what was typed stays.
     pub(super) fn deleted(self) {
         self.leave();
+        self.look_in(GONE_LOOK_MS);
+        if self.gone.try_get_untracked() == Some(true) {
+            return;
+        }
         self.ahead.try_set_value(Vec::new());
+        self.calm(|_| true);
         let _ = self.lost.try_set(false);
         let _ = self.running.try_set(false);
         let _ = self.submitted.try_set(false);
@@ -186,7 +201,7 @@ impl Session {
     fn told(self, told: Told) {
         match told {
             Told::Event(id, event) => {
-                let _ = self.lost.try_set(false);
+                self.reached();
                 self.connection.try_update_value(|connection| connection.heard = platform::now());
                 self.take(id, &event);
             }
@@ -230,13 +245,7 @@ impl Session {
         self.refresh();
         let _ = self.running.try_set(false);
         let _ = self.submitted.try_set(false);
-        if self
-            .trouble
-            .try_with_untracked(|trouble| trouble.as_ref().is_some_and(|error| error.error.kind == ErrorKind::Busy))
-            == Some(true)
-        {
-            let _ = self.trouble.try_set(None);
-        }
+        self.calm(|kind| kind == ErrorKind::Busy);
         self.leave();
         self.connection.try_update_value(|connection| connection.failures = 0);
         self.look_in(LOOK_MS);
@@ -313,6 +322,10 @@ impl Session {
             let _ = self.waits.try_set(waits);
         }
     }
+}
+
+fn is_offline(error: &ErrorBody) -> bool {
+    error.error.kind == ErrorKind::Offline
 }
 
 /// Milliseconds before the server is tried again after so many failures in a row.

@@ -17,7 +17,7 @@ use super::{Keyed, Outline};
 use crate::app::api;
 use crate::app::native::input::{LONGEST_TEXT, too_long};
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
-use crate::app::native::view::{ChatView, Pending, Phase, Retry};
+use crate::app::native::view::{ChatView, Next, Pending, Phase, Retry};
 use crate::app::native::{
     Accepted, Answer, ErrorBody, ErrorKind, InputEvent, Message, Question, Seq, Stored, ToolResultMessage,
 };
@@ -65,8 +65,12 @@ pub struct Session {
     pub gone: RwSignal<bool>,
     /// True from an input's sending until the first sign of what became of it.
     pub submitted: RwSignal<bool>,
-    /// Why the last input was not taken.
+    /// The learner has asked for a stop that the server has not taken yet.
+    pub stopping: RwSignal<bool>,
+    /// Why the last input was not taken; it goes with what it is about.
     pub trouble: RwSignal<Option<ErrorBody>>,
+    /// What the chat waited for when the trouble came.
+    troubled: StoredValue<Next>,
     /// The last verdict on an answer, in words to be heard.
     pub feedback: RwSignal<String>,
     /// The end of the lesson is kept in sight; what the learner does puts it there again.
@@ -98,7 +102,9 @@ impl Session {
             lost: RwSignal::new(false),
             gone: RwSignal::new(false),
             submitted: RwSignal::new(false),
+            stopping: RwSignal::new(false),
             trouble: RwSignal::new(None),
+            troubled: StoredValue::new(Next::Idle),
             feedback: RwSignal::new(String::new()),
             pinned: RwSignal::new(true),
             shown: RwSignal::new(0),
@@ -130,7 +136,7 @@ impl Session {
             return tell(Fate::Refused);
         }
         if text.chars().count() > LONGEST_TEXT {
-            self.trouble.set(Some(ErrorBody::new(ErrorKind::Invalid, too_long())));
+            self.complain(&ErrorBody::new(ErrorKind::Invalid, too_long()));
             return tell(Fate::Refused);
         }
         self.ahead.set_value(vec![Message::user(&text, 0)]);
@@ -144,7 +150,7 @@ impl Session {
         }
         let Ok(question) = Question::from_args(&asked.tool_name, &asked.args) else { return };
         if !dismissed && let Err(words) = check_answer(&question, &answer) {
-            return self.trouble.set(Some(ErrorBody::new(ErrorKind::Invalid, words)));
+            return self.complain(&ErrorBody::new(ErrorKind::Invalid, words));
         }
         let graded = if dismissed { unanswered(&question, Verdict::Skipped) } else { grade(&question, &answer) };
         let probes = self.outline.with_untracked(|outline| outline.phase == Phase::Probe);
@@ -172,11 +178,17 @@ impl Session {
         });
     }
 
-    /// Stops what runs, or closes the question that waits.
+    /// Stops what runs.
     pub fn stop(self) {
-        let chat = self.chat.get_value();
+        if self.stopping.get_untracked() {
+            return;
+        }
+        self.trouble.set(None);
+        self.stopping.set(true);
         self.live_task(async move {
-            if let Err(error) = api::abort(chat).await {
+            let outcome = self.stopped().await;
+            let _ = self.stopping.try_set(false);
+            if let Err(error) = outcome {
                 self.complain(&error);
             }
             // The run ends a moment after the stop; a page that has no stream must not wait for its next look.
@@ -238,12 +250,7 @@ impl Session {
         let mut sendings = 0;
         loop {
             sendings += 1;
-            let sent = api::take_input(chat.clone(), Some(id.clone()), input.clone());
-            let sent = match select(pin!(sent), pin!(platform::sleep(PATIENCE_MS))).await {
-                Either::Left((sent, _)) => sent,
-                Either::Right(_) => Err(offline()),
-            };
-            match sent {
+            match within_patience(api::take_input(chat.clone(), Some(id.clone()), input.clone())).await {
                 Err(error) if error.error.kind == ErrorKind::Busy && sendings < BUSY_SENDINGS => {
                     platform::sleep(AGAIN_MS).await;
                 }
@@ -254,6 +261,24 @@ impl Session {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Sends a stop until it is taken or refused for good, or nothing runs any more: a question that waits by then is not
+    /// what the learner wanted closed.
+    async fn stopped(self) -> Result<(), ErrorBody> {
+        let Some(chat) = self.chat.try_get_value() else { return Ok(()) };
+        let mut sendings = 0;
+        while self.running.try_get_untracked() == Some(true) {
+            sendings += 1;
+            match within_patience(api::abort(chat.clone())).await {
+                Err(error) if error.error.kind == ErrorKind::Offline && sendings < SENDINGS => {
+                    platform::sleep(GLANCE_MS * (sendings - 1)).await;
+                    self.reach().await;
+                }
+                outcome => return outcome.map(drop),
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the server is there, or the page is left.
@@ -283,7 +308,19 @@ impl Session {
     fn complain(self, error: &ErrorBody) {
         let _ = self.submitted.try_set(false);
         let _ = self.feedback.try_set(String::new());
+        if let Some(next) = self.outline.try_with_untracked(|outline| outline.next.clone()) {
+            self.troubled.try_set_value(next);
+        }
         let _ = self.trouble.try_set(Some(error.clone()));
+    }
+
+    /// Forgets the trouble if it is one of those that `is_over` knows.
+    fn calm(self, is_over: impl FnOnce(ErrorKind) -> bool) {
+        let over =
+            self.trouble.try_with_untracked(|trouble| trouble.as_ref().is_some_and(|error| is_over(error.error.kind)));
+        if over == Some(true) {
+            let _ = self.trouble.try_set(None);
+        }
     }
 
     /// Shows what has come, with the next frame.
@@ -314,7 +351,13 @@ impl Session {
         let Some((grouped, outline)) = shown else { return };
         units.sync(keyed(grouped));
         if self.outline.try_with_untracked(|known| *known != outline) == Some(true) {
+            let moved =
+                is_turn(&outline.next) && self.troubled.try_with_value(|then| *then != outline.next) == Some(true);
             self.outline.set(outline);
+            // What was wrong with an answer is old when the learner has another thing to decide.
+            if moved {
+                self.calm(|kind| matches!(kind, ErrorKind::Answered | ErrorKind::Invalid));
+            }
         }
         let _ = self.shown.try_update(|count| *count += 1);
     }
@@ -322,6 +365,22 @@ impl Session {
     /// Runs a task of the page; it finds its session gone when the page is left.
     fn live_task(self, task: impl Future<Output = ()> + 'static) {
         spawn_local(task);
+    }
+}
+
+/// True when it is the learner who has to go on.
+fn is_turn(next: &Next) -> bool {
+    match next {
+        Next::Idle | Next::Answer(_) | Next::Verdict(_) => true,
+        Next::Reply | Next::Handoff => false,
+    }
+}
+
+/// What the server says to a request, or that it said nothing for too long.
+async fn within_patience<T>(request: impl Future<Output = Result<T, ErrorBody>>) -> Result<T, ErrorBody> {
+    match select(pin!(request), pin!(platform::sleep(PATIENCE_MS))).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) => Err(offline()),
     }
 }
 
