@@ -1,6 +1,6 @@
 //! Calls whose ids a server counts anew in every answer, from the provider's wire to the record.
 
-use learnharness::app::native::Message;
+use learnharness::app::native::{AssistantMessage, Message};
 use learnharness::server::llm::catalog::{Api, Models};
 use learnharness::server::llm::options::Options;
 use learnharness::server::llm::transport::Limits;
@@ -54,7 +54,8 @@ async fn an_answer_to_a_question_is_never_taken_for_one_to_a_later_question_of_t
         let again = app.input(&chat, answer).await;
         assert_eq!((again.status.as_u16(), again.kind().as_str()), (409, "answered"));
         let record = app.record(&chat).await;
-        let ids = record.iter().filter_map(|stored| stored.message.as_assistant()).flat_map(|said| said.tool_calls());
+        let ids =
+            record.iter().filter_map(|stored| stored.message.as_assistant()).flat_map(AssistantMessage::tool_calls);
         let ids: Vec<&str> = ids.map(|call| call.id.as_str()).collect();
         assert!(ids.len() == 2 && ids[0] == "call0" && ids[1] != "call0", "{ids:?}");
         let results = record.iter().filter(|stored| matches!(stored.message, Message::ToolResult(_)));
