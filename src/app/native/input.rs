@@ -11,10 +11,11 @@ pub fn too_long() -> String {
     format!("The message is longer than {LONGEST_TEXT} characters.")
 }
 
-/// True for a text with nothing to see in it: white space, and characters of no width.
+/// True for a text with nothing to see in it: white space, control characters, and characters of no width.
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'))
+    let is_unseen = |c: char| c.is_whitespace() || c.is_control();
+    text.chars().all(|c| is_unseen(c) || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'))
 }
 
 tagged! {

@@ -1,5 +1,7 @@
 //! A request that was made before, sent as it is: no retry, nothing built anew.
 
+use std::collections::HashSet;
+
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
@@ -22,9 +24,11 @@ pub async fn send(
     let reply = transport.send(&call).await?;
     let (status, cancel) = (reply.status(), CancellationToken::new());
     let events = match model.api {
-        Api::AnthropicMessages => follow(transport, call, reply, anthropic_messages::answer(model, now_ms()), cancel),
+        Api::AnthropicMessages => {
+            follow(transport, call, reply, anthropic_messages::answer(model, HashSet::new(), now_ms()), cancel)
+        }
         Api::OpenAiCompletions | Api::Lesson => {
-            follow(transport, call, reply, openai_completions::answer(model, now_ms()), cancel)
+            follow(transport, call, reply, openai_completions::answer(model, HashSet::new(), now_ms()), cancel)
         }
     };
     Ok((status, events))

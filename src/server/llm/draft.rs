@@ -1,12 +1,13 @@
 //! The growing assistant message: what was said so far, and what a reader needs to follow it.
 
+use std::borrow::Borrow;
 use std::collections::HashSet;
 
 use serde_json::Map;
 
 use crate::app::native::message::{KnownBlock, ToolCall};
 use crate::app::native::partial::{ARGUMENTS_FAULT, parse_complete, parse_partial};
-use crate::app::native::{AssistantEvent, AssistantMessage, Block, fold};
+use crate::app::native::{AssistantEvent, AssistantMessage, Block, Message, fold};
 
 use super::StreamEvent;
 
@@ -104,8 +105,16 @@ impl Draft {
     }
 }
 
-/// A streamed call as the record keeps it: with its arguments read, and with an id that no other call of the message has
-/// (`ids` holds those before it). Arguments that are broken or cut off are marked (see [`ARGUMENTS_FAULT`]).
+/// The ids of the calls of a history.
+#[must_use]
+pub fn call_ids(history: &[impl Borrow<Message>]) -> HashSet<String> {
+    let answers = history.iter().filter_map(|message| message.borrow().as_assistant());
+    answers.flat_map(AssistantMessage::tool_calls).map(|call| call.id.clone()).collect()
+}
+
+/// A streamed call as the record keeps it: with its arguments read, and with an id that no call before it has (`ids`
+/// holds theirs): some servers count their calls anew in every answer, and an answer to one must not be taken for
+/// another's. Arguments that are broken or cut off are marked (see [`ARGUMENTS_FAULT`]).
 #[must_use]
 pub fn finished_call(open: &ToolCall, ids: &mut HashSet<String>) -> ToolCall {
     let text = open.partial_args.as_deref().unwrap_or_default();
@@ -132,6 +141,17 @@ mod tests {
 
     fn is_whole(event: &StreamEvent) -> bool {
         matches!(event, StreamEvent::Update { whole: Some(_), .. })
+    }
+
+    #[test]
+    fn a_call_whose_id_was_used_before_gets_another() {
+        let call = |id: &str| ToolCall { id: id.to_owned(), ..ToolCall::default() };
+        let said =
+            AssistantMessage { content: vec![Block::Known(KnownBlock::ToolCall(call("a")))], ..Default::default() };
+        let mut ids = call_ids(&[Message::user("hi", 0), Message::Assistant(said)]);
+        assert_eq!(finished_call(&call("b"), &mut ids).id, "b");
+        let found = [finished_call(&call("a"), &mut ids).id, finished_call(&call("b"), &mut ids).id];
+        assert!(found.iter().all(|id| id.starts_with("call_")) && found[0] != found[1], "{found:?}");
     }
 
     #[test]

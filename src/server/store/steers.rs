@@ -24,7 +24,7 @@ impl Store {
     /// When the database cannot be read.
     pub async fn waiting_steers(&self, chat: &str) -> Result<Vec<Message>, StoreError> {
         let mut connection = self.readers.acquire().await?;
-        let waiting = waiting(&mut connection, chat).await?;
+        let waiting = waiting(&mut connection, chat, None).await?;
         Ok(waiting.into_iter().map(|(_, steer)| steer).collect())
     }
 
@@ -40,10 +40,7 @@ impl Store {
                     if runs::holder(connection, &chat).await?.as_ref() != Some(&run) {
                         return Err(StoreError::ClaimLost);
                     }
-                    let waiting = waiting(connection, &chat).await?;
-                    let Some((id, steer)) = waiting.into_iter().find(|(waiting, _)| *waiting == id) else {
-                        return Ok(None);
-                    };
+                    let Some((id, steer)) = waiting(connection, &chat, Some(&id)).await?.pop() else { return Ok(None) };
                     Ok(Some(append(connection, &chat, &id, steer, now).await?.seq))
                 })
             })
@@ -66,7 +63,7 @@ impl Store {
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
-                    let waiting = waiting(connection, &chat).await?;
+                    let waiting = waiting(connection, &chat, None).await?;
                     let is_taken =
                         is_held(connection, &chat).await? || runs::holder(connection, &chat).await?.is_some();
                     if waiting.is_empty() || is_taken {
@@ -122,21 +119,35 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// The steers that wait, by their ids. One that is damaged goes on waiting: the conversation stands without it.
-async fn waiting(connection: &mut SqliteConnection, chat: &str) -> Result<Vec<(String, Message)>, StoreError> {
-    let rows: Vec<(String, String)> =
-        sqlx::query_as("SELECT id, body FROM steers WHERE chat = ? AND delivered IS NULL ORDER BY rowid")
-            .bind(chat)
-            .fetch_all(connection)
-            .await?;
-    let read = |(id, body): (String, String)| match serde_json::from_str(&body) {
-        Ok(steer) => Some((id, steer)),
-        Err(error) => {
-            tracing::error!(%error, chat, id, "a steer cannot be read");
+/// The steers that wait, or the one of them that is `wanted`, by their ids. One that is damaged goes on waiting: the
+/// conversation stands without it.
+async fn waiting(
+    connection: &mut SqliteConnection,
+    chat: &str,
+    wanted: Option<&str>,
+) -> Result<Vec<(String, Message)>, StoreError> {
+    let rows: Vec<(String, Vec<u8>)> = sqlx::query_as(
+        "SELECT id, CAST(body AS BLOB) FROM steers
+         WHERE chat = ?1 AND delivered IS NULL AND (?2 IS NULL OR id = ?2) ORDER BY rowid",
+    )
+    .bind(chat)
+    .bind(wanted)
+    .fetch_all(connection)
+    .await?;
+    let read = |(id, body): (String, Vec<u8>)| match steer(&id, &body) {
+        Some(steer) => Some((id, steer)),
+        None => {
+            tracing::warn!(chat, id, "a steer cannot be read");
             None
         }
     };
     Ok(rows.into_iter().filter_map(read).collect())
+}
+
+/// A steer as it was kept under this id; none when it is damaged.
+fn steer(id: &str, body: &[u8]) -> Option<Message> {
+    let steer: Message = serde_json::from_slice(body).ok()?;
+    matches!(&steer, Message::Custom(custom) if custom.id == id).then_some(steer)
 }
 
 /// Makes a message of the record of a steer that waits.
@@ -159,4 +170,32 @@ async fn is_held(connection: &mut SqliteConnection, chat: &str) -> Result<bool, 
         .fetch_optional(connection)
         .await?;
     held.ok_or_else(|| StoreError::NoChat(chat.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_damaged_steer_goes_on_waiting_and_holds_up_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("test.db")).await.unwrap();
+        store.create_chat("chat", 0).await.unwrap();
+        let marker = || Marker::Interrupted;
+        for id in ["cut", "odd", "other", "whole"] {
+            store.steer("chat", id, marker(), 0).await.unwrap();
+        }
+        let damage = "UPDATE steers SET body = CASE id WHEN 'cut' THEN substr(body, 9) WHEN 'odd' THEN x'fffe'
+                      ELSE replace(body, '\"other\"', '\"another\"') END WHERE id <> 'whole'";
+        let damaged = store.writer.write(move |connection| {
+            Box::pin(async move { Ok(sqlx::query(damage).execute(connection).await?.rows_affected()) })
+        });
+        assert_eq!(damaged.await.unwrap(), 3);
+        let waiting = store.waiting_steers("chat").await.unwrap();
+        assert!(matches!(&waiting[..], [Message::Custom(steer)] if steer.id == "whole"), "{waiting:?}");
+        let woken = store.wake("chat", "run", |_| true, 0).await.unwrap();
+        assert!(matches!(woken, Claimed::Now(appended) if appended.len() == 1));
+        assert_eq!(store.deliver("chat", "run", "cut", 0).await.unwrap(), None);
+        assert_eq!(store.deliver("chat", "run", "whole", 0).await.unwrap(), None, "it was delivered");
+    }
 }

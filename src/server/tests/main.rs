@@ -4,6 +4,7 @@
 //! - `record`: what an input may and may not do to the record, over HTTP.
 //! - `wire`: what readers see: chats, streams, attaching, stopping.
 //! - `deletion`: chats that are deleted and brought back.
+//! - `calls`: calls whose ids come again in later answers.
 //! - `empty`: answers with nothing in them, from the provider's wire to the record.
 //! - `recovery`: what a new process makes of what the one before left.
 //! - `crash`: the real server, killed at any moment while learners learn.
@@ -28,6 +29,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the whole binary is tests")]
 
 mod anthropic;
+mod calls;
 mod captures;
 mod cases;
 mod crash;

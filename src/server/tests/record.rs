@@ -299,7 +299,7 @@ async fn a_stop_while_a_question_waits_says_that_the_learner_stopped() {
 async fn a_text_with_nothing_to_see_and_a_note_on_no_plan_are_refused() {
     let app = TestApp::new().await;
     let (chat, _reader) = asked(&app, &["q"]).await;
-    for text in ["", " \n\t", "\u{200b}", "\u{feff} \u{2060}", "\u{ad}"] {
+    for text in ["", " \n\t", "\u{0}", "\u{200b}", "\u{feff} \u{2060}", "\u{ad}"] {
         let send = async || app.input(&chat, json!({"type": "text", "text": text})).await;
         refused(&app, "a blank text", 422, "invalid", send).await;
     }

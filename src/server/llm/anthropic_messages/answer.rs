@@ -28,7 +28,7 @@ pub(super) struct Said {
     model: Model,
     draft: Draft,
     open: Vec<OpenBlock>,
-    /// Ids of the calls that have ended.
+    /// Ids of the calls that have ended, and of those that were there before.
     ids: HashSet<String>,
     /// How the provider said that it ended.
     finish: Option<Result<StopReason, ProviderError>>,
@@ -110,10 +110,10 @@ impl Answer for Said {
 }
 
 impl Said {
-    /// `timestamp` is Unix time in ms.
-    pub(super) fn new(model: Model, timestamp: i64) -> Self {
+    /// `ids` are those of earlier calls; `timestamp` is Unix time in ms.
+    pub(super) fn new(model: Model, ids: HashSet<String>, timestamp: i64) -> Self {
         let draft = Draft::new(model.begun(timestamp));
-        Self { model, draft, open: Vec::new(), ids: HashSet::new(), finish: None, is_over: false }
+        Self { model, draft, open: Vec::new(), ids, finish: None, is_over: false }
     }
 
     /// Where among the open blocks the one of this number is; without a number the last one. Some servers number all of

@@ -6,10 +6,13 @@ mod event;
 mod messages;
 mod thinking;
 
+use std::collections::HashSet;
+
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::Model;
+use super::draft::call_ids;
 use super::listen::{Answer, Clock, listen};
 use super::transport::{Auth, Call, Transport};
 use super::{Dialect, Request, StreamEvent, js};
@@ -33,13 +36,14 @@ impl AnthropicMessages {
 impl Dialect for AnthropicMessages {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
         let call = call(&request);
-        listen(self.transport.clone(), call, answer(request.model, (self.clock)()), cancel)
+        let answer = answer(request.model, call_ids(&request.messages), (self.clock)());
+        listen(self.transport.clone(), call, answer, cancel)
     }
 }
 
-/// What makes a message of this API's events. `timestamp` is Unix time in ms.
-pub(super) fn answer(model: Model, timestamp: i64) -> impl Answer {
-    Said::new(model, timestamp)
+/// What makes a message of this API's events. `ids` are those of earlier calls; `timestamp` is Unix time in ms.
+pub(super) fn answer(model: Model, ids: HashSet<String>, timestamp: i64) -> impl Answer {
+    Said::new(model, ids, timestamp)
 }
 
 fn call(request: &Request) -> Call {

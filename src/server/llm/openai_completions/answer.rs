@@ -31,6 +31,8 @@ pub(super) struct Chat {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
+    /// Ids of earlier calls.
+    ids: HashSet<String>,
     details: Details,
     tags: ThinkTags,
     text_halves: Halves,
@@ -113,7 +115,7 @@ impl Answer for Chat {
         if let Some(usage) = self.early_usage.take() {
             self.set_usage(usage);
         }
-        let mut ids = HashSet::new();
+        let mut ids = std::mem::take(&mut self.ids);
         for content_index in 0..self.message().content.len() {
             let event = match &self.message().content[content_index] {
                 Block::Known(KnownBlock::Text(block)) => {
@@ -168,8 +170,8 @@ impl Answer for Chat {
 }
 
 impl Chat {
-    /// `says_finish` as the field of that name; `timestamp` is Unix time in ms.
-    pub(super) fn new(model: Model, says_finish: bool, timestamp: i64) -> Self {
+    /// `says_finish` and `ids` as the fields of that name; `timestamp` is Unix time in ms.
+    pub(super) fn new(model: Model, says_finish: bool, ids: HashSet<String>, timestamp: i64) -> Self {
         let draft = Draft::new(model.begun(timestamp));
         Self {
             model,
@@ -177,6 +179,7 @@ impl Chat {
             text: None,
             thinking: None,
             calls: Vec::new(),
+            ids,
             details: Details::default(),
             tags: ThinkTags::default(),
             text_halves: Halves::default(),

@@ -13,10 +13,13 @@ mod reasoning;
 mod routing;
 mod think;
 
+use std::collections::HashSet;
+
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::Model;
+use super::draft::call_ids;
 use super::listen::{Answer, Clock, listen};
 use super::transport::{Auth, Call, Transport};
 use super::{Dialect, Request, StreamEvent};
@@ -42,14 +45,15 @@ impl Dialect for OpenAiCompletions {
     fn stream(&self, request: Request, cancel: CancellationToken) -> BoxStream<'static, StreamEvent> {
         let quirks = Quirks::of(&request.model);
         let call = call(&request, &quirks);
-        listen(self.transport.clone(), call, answer(request.model, (self.clock)()), cancel)
+        let answer = answer(request.model, call_ids(&request.messages), (self.clock)());
+        listen(self.transport.clone(), call, answer, cancel)
     }
 }
 
-/// What makes a message of this API's events. `timestamp` is Unix time in ms.
-pub(super) fn answer(model: Model, timestamp: i64) -> impl Answer {
+/// What makes a message of this API's events. `ids` are those of earlier calls; `timestamp` is Unix time in ms.
+pub(super) fn answer(model: Model, ids: HashSet<String>, timestamp: i64) -> impl Answer {
     let says_finish = Quirks::of(&model).finish_reason;
-    Chat::new(model, says_finish, timestamp)
+    Chat::new(model, says_finish, ids, timestamp)
 }
 
 fn call(request: &Request, quirks: &Quirks) -> Call {
