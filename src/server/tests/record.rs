@@ -124,11 +124,12 @@ async fn the_longest_text_is_taken() {
 async fn a_hint_that_is_looked_at_again_changes_nothing() {
     let app = TestApp::new().await;
     let chat = app.chat().await;
+    let mut reader = app.watch(&chat).await;
     app.text(&chat, "hi").await;
     let mut quiz = quiz();
     quiz["hint"] = json!("Count your fingers.");
-    let mut reader = app.watch(&chat).await;
     app.model.call(&[("q", "quiz", quiz)]).await;
+    reader.until("agent_end", |event, _| matches!(event, AgentEvent::AgentEnd { .. })).await;
     reader.settled().await;
     let hint = json!({"type": "hint", "toolCallId": "q"});
     let first = app.input_as(&chat, "one", hint.clone()).await;
