@@ -59,12 +59,12 @@ mod nowhere {
     pub fn focus(_: &str) {}
 
     #[must_use]
-    pub fn checked(_: &leptos::web_sys::HtmlFormElement) -> Vec<String> {
+    pub fn checked<Form>(_: &Form) -> Vec<String> {
         Vec::new()
     }
 
     #[must_use]
-    pub fn typed(_: &leptos::web_sys::HtmlFormElement) -> String {
+    pub fn typed<Form>(_: &Form) -> String {
         String::new()
     }
 
