@@ -17,7 +17,7 @@ use super::{Keyed, Outline};
 use crate::app::api;
 use crate::app::native::input::{LONGEST_TEXT, too_long};
 use crate::app::native::question::{Graded, Verdict, check_answer, grade, unanswered};
-use crate::app::native::view::{ChatView, Next, Pending, Phase, Retry};
+use crate::app::native::view::{ChatView, Pending, Phase, Retry};
 use crate::app::native::{
     Accepted, Answer, ErrorBody, ErrorKind, InputEvent, Message, Question, Seq, Stored, ToolResultMessage,
 };
@@ -67,10 +67,8 @@ pub struct Session {
     pub submitted: RwSignal<bool>,
     /// The learner has asked for a stop that the server has not taken yet.
     pub stopping: RwSignal<bool>,
-    /// Why the last input was not taken; it goes with what it is about.
+    /// Why the last input was not taken; it goes with the next one, or with its cause.
     pub trouble: RwSignal<Option<ErrorBody>>,
-    /// What the chat waited for when the trouble came.
-    troubled: StoredValue<Next>,
     /// The last verdict on an answer, in words to be heard.
     pub feedback: RwSignal<String>,
     /// The end of the lesson is kept in sight; what the learner does puts it there again.
@@ -104,7 +102,6 @@ impl Session {
             submitted: RwSignal::new(false),
             stopping: RwSignal::new(false),
             trouble: RwSignal::new(None),
-            troubled: StoredValue::new(Next::Idle),
             feedback: RwSignal::new(String::new()),
             pinned: RwSignal::new(true),
             shown: RwSignal::new(0),
@@ -308,9 +305,6 @@ impl Session {
     fn complain(self, error: &ErrorBody) {
         let _ = self.submitted.try_set(false);
         let _ = self.feedback.try_set(String::new());
-        if let Some(next) = self.outline.try_with_untracked(|outline| outline.next.clone()) {
-            self.troubled.try_set_value(next);
-        }
         let _ = self.trouble.try_set(Some(error.clone()));
     }
 
@@ -351,13 +345,7 @@ impl Session {
         let Some((grouped, outline)) = shown else { return };
         units.sync(keyed(grouped));
         if self.outline.try_with_untracked(|known| *known != outline) == Some(true) {
-            let moved =
-                is_turn(&outline.next) && self.troubled.try_with_value(|then| *then != outline.next) == Some(true);
             self.outline.set(outline);
-            // What was wrong with an answer is old when the learner has another thing to decide.
-            if moved {
-                self.calm(|kind| matches!(kind, ErrorKind::Answered | ErrorKind::Invalid));
-            }
         }
         let _ = self.shown.try_update(|count| *count += 1);
     }
@@ -365,14 +353,6 @@ impl Session {
     /// Runs a task of the page; it finds its session gone when the page is left.
     fn live_task(self, task: impl Future<Output = ()> + 'static) {
         spawn_local(task);
-    }
-}
-
-/// True when it is the learner who has to go on.
-fn is_turn(next: &Next) -> bool {
-    match next {
-        Next::Idle | Next::Answer(_) | Next::Verdict(_) => true,
-        Next::Reply | Next::Handoff => false,
     }
 }
 
