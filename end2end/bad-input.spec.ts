@@ -1,6 +1,6 @@
 // What a learner can do wrong, or twice: the page helps, loses nothing, and one deed has one effect.
 
-import type { Page } from "@playwright/test";
+import type { BrowserContext, Page } from "@playwright/test";
 
 import {
   asked, begin, button, chatOf, chatView, choose, FIRST_QUESTION, fractions, log, message, open, question, shownText,
@@ -84,11 +84,7 @@ test.describe("two tabs", () => {
   test.use({ expectedComplaints: [/Failed to load resource.*(409|422)/] });
 
   test("that answer the same question at once have one effect, and end equal", async ({ context, page, server }) => {
-    await begin(page);
-    await asked(page, FIRST_QUESTION);
-    const other = await context.newPage();
-    await open(other, page.url());
-    await asked(other, FIRST_QUESTION);
+    const other = await beginInTwoTabs(context, page);
     await Promise.all([choose(page, "School or an exam"), choose(other, "Filling an old gap")]);
     await asked(page, fractions.probe[0].question);
     await asked(other, fractions.probe[0].question);
@@ -105,11 +101,7 @@ test.describe("two tabs", () => {
   });
 
   test("of which one is behind: its answer shows at once, and gives way to the one that counts", async ({ context, page }) => {
-    await begin(page);
-    await asked(page, FIRST_QUESTION);
-    const other = await context.newPage();
-    await open(other, page.url());
-    await asked(other, FIRST_QUESTION);
+    const other = await beginInTwoTabs(context, page);
     const held = await holdBack(page);
     await choose(other, "School or an exam");
     await asked(other, fractions.probe[0].question);
@@ -126,11 +118,7 @@ test.describe("two tabs", () => {
   });
 
   test("of which one moves on: an answer to what was closed is refused in words", async ({ context, page, server }) => {
-    await begin(page);
-    await asked(page, FIRST_QUESTION);
-    const other = await context.newPage();
-    await open(other, page.url());
-    await asked(other, FIRST_QUESTION);
+    const other = await beginInTwoTabs(context, page);
     const held = await holdBack(page);
     await message(other).fill("wait a moment");
     await button(other, "Send").click();
@@ -147,11 +135,7 @@ test.describe("two tabs", () => {
   });
 
   test("of which one is at work: the other keeps its words, says why, and follows", async ({ context, page, server }) => {
-    await begin(page);
-    await asked(page, FIRST_QUESTION);
-    const other = await context.newPage();
-    await open(other, page.url());
-    await asked(other, FIRST_QUESTION);
+    const other = await beginInTwoTabs(context, page);
     const held = await holdBack(other);
     const busy = { error: { kind: "busy", message: "The teacher is still at work in this chat.", runId: "r" } };
     await other.route("**/api/chat", (route) => route.fulfill({ status: 409, json: busy }));
@@ -167,11 +151,21 @@ test.describe("two tabs", () => {
   });
 });
 
+/** Begins a lesson in a page, and gives a second one that shows its first question as well. */
+async function beginInTwoTabs(context: BrowserContext, page: Page): Promise<Page> {
+  await begin(page);
+  await asked(page, FIRST_QUESTION);
+  const other = await context.newPage();
+  await open(other, page.url());
+  await asked(other, FIRST_QUESTION);
+  return other;
+}
+
 /** Holds back what a page asks and sends, until it is released: the page lives in the past. */
 async function holdBack(page: Page): Promise<{ release(): void }> {
   let release = () => {};
   const released = new Promise<void>((done) => (release = done));
-  const address = /\/api\/chat(s\/\w+\?after=\d+)?$/;
+  const address = /\/api\/chat(s\/\w+\?.*)?$/;
   await page.route(address, async (route) => {
     await released;
     await route.fallback();
