@@ -350,6 +350,21 @@ impl AssistantMessage {
 }
 
 impl ToolResultMessage {
+    /// The result of a call that came to nothing, with words for the model; `timestamp` is Unix time in ms.
+    #[must_use]
+    pub fn failed(call: &ToolCall, words: &str, timestamp: i64) -> Self {
+        Self {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: vec![Block::text(words)],
+            details: None,
+            usage: None,
+            is_error: true,
+            timestamp,
+            extra: Map::new(),
+        }
+    }
+
     /// True for the loop's stand-in for an answer that is still to come; never stored.
     #[must_use]
     pub fn is_posed_placeholder(&self) -> bool {

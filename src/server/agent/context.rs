@@ -212,16 +212,7 @@ fn dangling(call: &ToolCall) -> ToolResultMessage {
     } else {
         "Interrupted; effects unknown."
     };
-    ToolResultMessage {
-        tool_call_id: call.id.clone(),
-        tool_name: call.name.clone(),
-        content: vec![Block::text(text)],
-        details: None,
-        usage: None,
-        is_error: true,
-        timestamp: 0,
-        extra: Map::new(),
-    }
+    ToolResultMessage::failed(call, text, 0)
 }
 
 #[cfg(test)]

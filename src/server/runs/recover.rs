@@ -188,16 +188,7 @@ fn unposed(record: &[Stored], now: i64) -> Vec<Message> {
     let open = cut.answer.tool_calls().enumerate().filter(|(nth, _)| cut.open.contains(nth)).map(|(_, call)| call);
     let refused = open.filter(|call| Question::is_question(&call.name)).filter_map(|call| {
         let error = Question::from_args(&call.name, &call.arguments).err()?;
-        Some(Message::ToolResult(ToolResultMessage {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            content: vec![Block::text(error)],
-            details: None,
-            usage: None,
-            is_error: true,
-            timestamp: now,
-            extra: serde_json::Map::new(),
-        }))
+        Some(Message::ToolResult(ToolResultMessage::failed(call, &error, now)))
     });
     refused.collect()
 }

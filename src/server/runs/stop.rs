@@ -79,21 +79,16 @@ pub(super) fn announce(feed: &Feed, appended: Vec<Stored>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::app::native::Seq;
-    use crate::server::llm::catalog::{Model, Models};
-    use crate::server::llm::lesson::{Lesson, Packs};
-    use crate::server::llm::options::Options;
+    use crate::server::runs::silent::models;
     use crate::server::store::{Mended, Onward, Remains, Store};
 
     #[tokio::test]
     async fn a_stop_is_kept_for_the_next_process_before_it_is_taken() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("test.db")).await.unwrap();
-        let dialect = Arc::new(Lesson::new(Arc::new(Packs::built_in().0), std::time::Duration::ZERO, Arc::new(|| 0)));
-        let runs = Runs::new(store.clone(), Models { model: Model::default(), dialect, options: Options::default() });
+        let runs = Runs::new(store.clone(), models());
         store.create_chat("chat", 0).await.unwrap();
         store.claim("chat", "run", Vec::new(), 0).await.unwrap();
         // A run that is slow to end.

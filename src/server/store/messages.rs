@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use sqlx::SqliteConnection;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, runs};
 use crate::app::native::{Message, Seq, Stored};
 
 /// Bytes of a page; one message may be longer.
@@ -100,12 +100,7 @@ impl Store {
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
-                    let held: Option<i64> = sqlx::query_scalar("SELECT 1 FROM runs WHERE chat = ? AND id = ?")
-                        .bind(&chat)
-                        .bind(&run)
-                        .fetch_optional(&mut *connection)
-                        .await?;
-                    held.ok_or(StoreError::ClaimLost)?;
+                    runs::check_held(connection, &chat, &run).await?;
                     let mut seqs = Vec::with_capacity(bodies.len());
                     for body in bodies {
                         seqs.push(insert(connection, &chat, &body, now).await?);

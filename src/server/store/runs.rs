@@ -152,6 +152,12 @@ impl Store {
     }
 }
 
+/// Fails with `ClaimLost` unless `run` holds the chat.
+pub(super) async fn check_held(connection: &mut SqliteConnection, chat: &str, run: &str) -> Result<(), StoreError> {
+    let holder = holder(connection, chat).await?;
+    if holder.as_deref() == Some(run) { Ok(()) } else { Err(StoreError::ClaimLost) }
+}
+
 /// The run that holds a chat.
 pub(super) async fn holder(connection: &mut SqliteConnection, chat: &str) -> Result<Option<String>, StoreError> {
     Ok(sqlx::query_scalar("SELECT id FROM runs WHERE chat = ?").bind(chat).fetch_optional(connection).await?)

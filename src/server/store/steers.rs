@@ -37,9 +37,7 @@ impl Store {
         self.writer
             .write(move |connection| {
                 Box::pin(async move {
-                    if runs::holder(connection, &chat).await?.as_ref() != Some(&run) {
-                        return Err(StoreError::ClaimLost);
-                    }
+                    runs::check_held(connection, &chat, &run).await?;
                     let Some((id, steer)) = waiting(connection, &chat, Some(&id)).await?.pop() else { return Ok(None) };
                     Ok(Some(append(connection, &chat, &id, steer, now).await?.seq))
                 })
@@ -104,11 +102,10 @@ pub(super) async fn insert(
     now: i64,
 ) -> Result<(), StoreError> {
     // One that is deleted may come back.
-    sqlx::query_scalar::<_, i64>("SELECT 1 FROM chats WHERE id = ?")
-        .bind(chat)
-        .fetch_optional(&mut *connection)
-        .await?
-        .ok_or_else(|| StoreError::NoChat(chat.to_owned()))?;
+    match messages::exists(connection, chat).await {
+        Ok(()) | Err(StoreError::Gone(_)) => {}
+        Err(error) => return Err(error),
+    }
     sqlx::query("INSERT INTO steers (id, chat, body, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")
         .bind(id)
         .bind(chat)

@@ -163,7 +163,7 @@ impl Session {
             return;
         }
         self.ahead.try_set_value(Vec::new());
-        self.calm(|_| true);
+        let _ = self.trouble.try_set(None);
         let _ = self.lost.try_set(false);
         let _ = self.running.try_set(false);
         let _ = self.submitted.try_set(false);
